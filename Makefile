@@ -1,0 +1,69 @@
+# Neverdrop. `make` alone tells what there is. Needs Python 3.11 or newer and make, nothing else.
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+CDK := $(BIN)/npx --yes aws-cdk@2.1148.1
+
+# Without bytecode every process that loads the CDK takes seconds longer.
+unexport PYTHONDONTWRITEBYTECODE
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo run test unit check lint synth doctor deploy destroy new-task smoke clean
+
+help:            ## What there is
+	@awk -F ':.*## ' '/^[a-z-]+: .*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY)  ## Install everything into .venv (the other commands do it by themselves)
+
+$(READY): requirements.txt constraints.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; none was found on the PATH."; exit 1; }
+	@echo "Setting up $(VENV) with $$($(PYTHON) --version): about a minute, once."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $(READY)
+
+demo: $(READY)   ## From an event to a delivered result, live, on this machine
+	@$(BIN)/python -m local demo
+
+run: $(READY)    ## The whole stack on this machine, until you stop it (ARGS="--port 8080 …")
+	@$(BIN)/python -m local run --reload $(ARGS)
+
+test: $(READY)   ## All tests, on moto
+	@$(BIN)/python -m pytest $(ARGS)
+
+unit: $(READY)   ## The pure rules alone: seconds
+	@$(BIN)/python -m pytest tests/unit $(ARGS)
+
+lint: $(READY)   ## Format, lint, types, import rules
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+check: lint test ## What CI runs
+
+synth: $(READY)  ## Synthesize the stack into cdk.out, assets included (ENV=dev)
+	@$(BIN)/python app.py $(if $(ENV),-c env=$(ENV)) && echo "cdk.out is written"
+
+doctor: $(READY) ## Is this machine and this account ready to deploy?
+	@$(BIN)/python -m ops doctor
+
+deploy: $(READY) ## Deploy to your AWS account (ENV=dev; first time: see docs/deploying.md)
+	@$(CDK) deploy $(if $(ENV),-c env=$(ENV)) $(ARGS)
+
+destroy: $(READY) ## Remove the stack (what it leaves: docs/deploying.md)
+	@$(CDK) destroy $(if $(ENV),-c env=$(ENV)) $(ARGS)
+
+new-task: $(READY) ## A new task to start from (NAME=extract-dates)
+	@$(BIN)/python -m ops new-task "$(NAME)"
+
+smoke: $(READY)  ## The portable end-to-end tests against a deployed stack (URL=https://…)
+	@test -n "$(URL)" || { echo "Say which: make smoke URL=https://….execute-api.….amazonaws.com"; exit 1; }
+	@NEVERDROP_URL="$(URL)" $(BIN)/python -m pytest tests/e2e -m "not local_only" --allow-hosts="" -p no:socket $(ARGS)
+
+clean:           ## Remove what was built; keep .venv
+	@rm -rf cdk.out .build .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""What runs: everything in this package ships to Lambda, and nothing else does."""

@@ -1,0 +1,65 @@
+"""AWS clients as this project wants them, and what their errors mean to a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+
+from lambdas.core.ports import Unavailable
+
+POOL = 16  # a batch of ten in threads, and some
+
+# Our stores: short waits, three attempts in all. Every write is made so that a repeat of it is harmless.
+_STORES = Config(
+    connect_timeout=2,
+    read_timeout=5,
+    retries={"mode": "standard", "total_max_attempts": 3},
+    max_pool_connections=POOL,
+)
+
+
+@cache
+def client(service: str) -> Any:
+    """One client per service and execution environment; boto3 clients may be shared by threads."""
+    return boto3.client(service, config=_STORES)  # type: ignore[call-overload]
+
+
+def model_client(read_timeout_s: int) -> Any:
+    """Bedrock: one HTTP attempt per call. The SDK must not repeat what costs money."""
+    return boto3.client(
+        "bedrock-runtime",
+        config=Config(
+            connect_timeout=3,
+            read_timeout=read_timeout_s,
+            retries={"total_max_attempts": 1},
+            max_pool_connections=POOL,
+        ),
+    )
+
+
+def code_of(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+@contextmanager
+def as_unavailable(what: str) -> Iterator[None]:
+    """Turns what boto3 raises into Unavailable, and tells whether the call may have had its effect all the same."""
+    try:
+        yield
+    except ClientError as error:
+        raise Unavailable(f"{what}: {error}", unknown=_may_have_happened(error)) from error
+    except (BotoCoreError, HTTPClientError) as error:
+        raise Unavailable(f"{what}: {error}", unknown=True) from error
+
+
+def _may_have_happened(error: ClientError) -> bool:
+    """A refusal is certain only when it answered the first attempt: an earlier one may have landed unheard."""
+    metadata = error.response.get("ResponseMetadata", {})
+    status, retries = metadata.get("HTTPStatusCode", 500), metadata.get("RetryAttempts", 0)
+    return bool(status >= 500 or retries > 0)

@@ -1,0 +1,31 @@
+"""Facts to the `job-events` topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lambdas.adapters.batching import Batch, deliver, string_attributes
+from lambdas.core.ports import Message
+
+BATCH_BYTES = 250_000  # SNS takes 256 KiB a message and a batch, attributes included
+
+
+class SnsTopic:
+    """The publishing part of Outbox."""
+
+    def __init__(self, client: Any, arn: str) -> None:
+        self._client, self._arn = client, arn
+
+    def publish(self, messages: Sequence[Message]) -> set[int]:
+        """Positions of those that SNS did not take, after repeating what it refused."""
+        return deliver(messages, batch_bytes=BATCH_BYTES, send=self._publish)
+
+    def _publish(self, batch: Batch) -> Mapping[str, Any]:
+        entries = [
+            {"Id": str(position), "Message": message.body, "MessageAttributes": string_attributes(message)}
+            for position, message in batch.items()
+        ]
+        return self._client.publish_batch(  # type: ignore[no-any-return]
+            TopicArn=self._arn, PublishBatchRequestEntries=entries
+        )

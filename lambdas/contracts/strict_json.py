@@ -1,0 +1,101 @@
+"""Reads JSON that a stranger sent: what is ambiguous, endless or unwritable is refused, with its place."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+DEPTH_MAX = 32
+DIGITS_MAX = 100
+
+
+class Malformed(ValueError):
+    """Not JSON as we take it. `pointer` is an RFC 6901 JSON pointer, "" for the whole."""
+
+    def __init__(self, detail: str, pointer: str = "") -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.pointer = pointer
+
+
+def parse(raw: bytes) -> Any:
+    """The value. Malformed for anything that RFC 8259 forbids or leaves open: encoding other than UTF-8, a byte order
+    mark, NaN and infinities, repeated names, half surrogates, numbers beyond a float, nesting beyond 32."""
+    try:
+        written = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Malformed(f"not UTF-8: byte {error.start} cannot be read") from error
+    if written.startswith("\ufeff"):
+        raise Malformed("starts with a byte order mark; send plain UTF-8")
+    try:
+        value = json.loads(
+            written,
+            object_pairs_hook=_object,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+            parse_int=_short,
+        )
+    except json.JSONDecodeError as error:
+        raise Malformed(f"not JSON: {error.msg} at character {error.pos}") from error
+    except RecursionError as error:
+        raise Malformed(f"nested deeper than {DEPTH_MAX}") from error
+    _check_tree(value)
+    return value
+
+
+def pointer(parts: Sequence[str | int]) -> str:
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise Malformed(f"the name {twice[:40]!r} stands twice in one object")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise Malformed(f"{name} is not a JSON number")
+
+
+def _finite(written: str) -> float:
+    value = float(written)
+    if not math.isfinite(value):
+        raise Malformed(f"the number {written[:20]} is too large")
+    return value
+
+
+def _short(written: str) -> int:
+    if len(written) > DIGITS_MAX:
+        raise Malformed(f"a number of more than {DIGITS_MAX} digits")
+    return int(written)
+
+
+def _check_tree(value: Any) -> None:
+    """Depth and half surrogates, without recursion of our own."""
+    todo: list[tuple[Any, tuple[str | int, ...]]] = [(value, ())]
+    while todo:
+        found, path = todo.pop()
+        if isinstance(found, str):
+            _check_text(found, path)
+        elif isinstance(found, dict | list):
+            if len(path) >= DEPTH_MAX:
+                raise Malformed(f"nested deeper than {DEPTH_MAX}", pointer(path[:4]))
+            parts = found.items() if isinstance(found, dict) else enumerate(found)
+            for name, part in parts:
+                if isinstance(name, str):
+                    _check_text(name, path)
+                todo.append((part, (*path, name)))
+
+
+def _check_text(text: str, path: tuple[str | int, ...]) -> None:
+    if text.isascii():
+        return
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise Malformed("half a surrogate pair: this text cannot be written as UTF-8", pointer(path)) from error

@@ -1,0 +1,149 @@
+"""`ctx.model`: asks a model once per question. Metered, deduplicated, bounded in time; every answer is kept first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from lambdas.core.canonical import sha256_of
+from lambdas.core.job import Job
+from lambdas.core.outcomes import ModelError, OutOfTime
+from lambdas.core.policy import Limits
+from lambdas.core.ports import AnswerNotStored, Answers, Kept, Model, ModelRequest, Notice, Reply
+from lambdas.core.prices import cost_micros, estimate_tokens
+
+Reuse = Literal["tenant", "job"]
+PROMPT_VERSION = "1"  # raise it when the meaning of a request changes without its words
+PATIENCE_S = 15.0  # how long a second caller waits in its thread before its job goes back to the queue
+
+COMPLETE = ("end_turn", "stop_sequence")
+REFUSING = ("content_filtered", "guardrail_intervened")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A model's complete answer. `cost` in micro-dollars is what this job paid for it: 0 when it was there already."""
+
+    text: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cost: int
+    reused: bool
+
+
+@dataclass
+class Bill:
+    """What one try spent and used. `wasted`: something may have been billed whose answer is not stored."""
+
+    cost: int = 0
+    calls: int = 0
+    wasted: bool = False
+    used: list[tuple[str, str]] = field(default_factory=list)  # (answer key, saved by)
+
+
+class AskingModel:
+    """The model as one try of one job sees it."""
+
+    def __init__(
+        self,
+        job: Job,
+        *,
+        model: Model,
+        model_id: str,
+        answers: Answers,
+        remaining_s: Callable[[], float],
+        reuse: Reuse,
+        limits: Limits,
+        notice: Notice,
+        bill: Bill,
+    ) -> None:
+        self._job, self._model, self._model_id, self._answers = job, model, model_id, answers
+        self._remaining_s, self._limits, self._notice, self._bill = remaining_s, limits, notice, bill
+        self._shared = reuse == "tenant" and not job.fresh
+
+    def ask(
+        self, prompt: str, *, system: str = "", max_tokens: int = 1_000, temperature: float | None = None
+    ) -> Answer:
+        """Ask; the same question of the same tenant is paid for once.
+
+        Raises ModelError, AnswerPending, OutOfTime: let them pass, they become waits, retries and reasons."""
+        request = ModelRequest(self._model_id, system, prompt, max_tokens, temperature)
+        key = answer_key(self._job, request, shared=self._shared)
+        kept = self._kept(key, request)
+        value = kept.value
+        self._bill.used.append((key, kept.by))
+        cost = 0 if kept.reused else int(value["cost"])
+        if kept.reused:
+            self._notice("answer_reused", model=self._model_id, answer=key)
+        return Answer(value["text"], self._model_id, value["input_tokens"], value["output_tokens"], cost, kept.reused)
+
+    def _kept(self, key: str, request: ModelRequest) -> Kept:
+        patience = min(PATIENCE_S, self._remaining_s() - self._limits.settle_s)
+        look = self._job.attempt > 1
+        try:
+            return self._answers.once(
+                key, self._job.tenant, lambda: self._call(request), patience_s=patience, look=look
+            )
+        except AnswerNotStored:
+            self._bill.wasted = True
+            raise
+
+    def _call(self, request: ModelRequest) -> Mapping[str, Any]:
+        if self._remaining_s() < self._limits.call_s:
+            raise OutOfTime(f"{self._remaining_s():.0f} s left, a call needs {self._limits.call_s} s")
+        self._bill.calls += 1
+        self._notice("model_called", model=request.model, max_tokens=request.max_tokens)
+        try:
+            reply = self._model.converse(request)
+        except ModelError as error:
+            if error.maybe_billed:
+                error.cost = _estimate(request)
+            self._book_wasted(error.cost)
+            raise
+        return self._usable(request, reply)
+
+    def _usable(self, request: ModelRequest, reply: Reply) -> Mapping[str, Any]:
+        cost = cost_micros(request.model, reply.input_tokens, reply.output_tokens)
+        self._notice(
+            "model_answered", model=request.model, stop_reason=reply.stop_reason, cost_micros=cost,
+            input_tokens=reply.input_tokens, output_tokens=reply.output_tokens,
+        )  # fmt: skip
+        unusable = _unusable(reply.stop_reason)
+        if unusable:
+            self._book_wasted(cost)
+            unusable.cost = cost
+            raise unusable
+        self._bill.cost += cost
+        return {**asdict(reply), "cost": cost}
+
+    def _book_wasted(self, cost: int) -> None:
+        self._bill.cost += cost
+        self._bill.wasted = self._bill.wasted or cost > 0
+
+
+def answer_key(job: Job, request: ModelRequest, *, shared: bool) -> str:
+    """64 hex digits. Sample 0 is shared by the tenant's jobs; further samples belong to this job and this opening."""
+    parts: list[Any] = [job.tenant, PROMPT_VERSION, asdict(request)]
+    if not shared or job.sample > 0:
+        parts += [job.id]
+    if job.sample > 0:
+        parts += [job.run, job.sample]
+    return sha256_of(parts)
+
+
+def _unusable(stop_reason: str) -> ModelError | None:
+    if stop_reason in COMPLETE:
+        return None
+    if stop_reason == "max_tokens":
+        return ModelError("truncated", "max_tokens", "the answer was cut at max_tokens; allow more, or ask for less")
+    if stop_reason in REFUSING:
+        return ModelError("refused", stop_reason, "the model or a guardrail refused to answer")
+    return ModelError("transient", stop_reason or "no_stop_reason", "the answer did not come to an end")
+
+
+def _estimate(request: ModelRequest) -> int:
+    """The most that a call which broke half-way can have cost, but for its input's exact count."""
+    sent = estimate_tokens(request.system) + estimate_tokens(request.prompt)
+    return cost_micros(request.model, sent, request.max_tokens)

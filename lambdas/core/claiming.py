@@ -1,0 +1,107 @@
+"""From a message to a held job: a message is a hint, the record is the truth (rows 3 and 3a)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lambdas.contracts.names import DELETED, FAILED, PENDING, PROCESSING, WAITING
+from lambdas.core import changes
+from lambdas.core.envelope import Hint, ReturnedLetter
+from lambdas.core.job import Job, from_record
+from lambdas.core.policy import Limits
+from lambdas.core.ports import Applied, JobStore, Refused
+from lambdas.core.times import Instant, seconds_between
+
+
+@dataclass(frozen=True)
+class Claimed:
+    job: Job
+
+
+@dataclass(frozen=True)
+class Acknowledge:
+    """The record says what happens next; this message is no longer needed."""
+
+    why: str
+    job: Job | None = None
+
+
+@dataclass(frozen=True)
+class NoSuchJob:
+    """A well-formed message for a job that is not there: a letter, then acknowledge."""
+
+
+@dataclass(frozen=True)
+class Early:
+    """The current message came before its job's time: hide it for this long, and report it."""
+
+    wait_s: float
+
+
+Outcome = Claimed | Acknowledge | NoSuchJob | Early
+
+
+def claim(
+    hint: Hint,
+    *,
+    claim_id: str,
+    invocation_ends: Instant,
+    now: Instant,
+    max_tries: int,
+    store: JobStore,
+    limits: Limits,
+) -> Outcome:
+    """Take the job if it may be taken. Raises Unavailable."""
+    change = changes.claim(claim_id=claim_id, max_tries=max_tries, now=now, invocation_ends=invocation_ends)
+    match store.apply(hint.job_id, change):
+        case Applied(record):
+            return Claimed(_guarded_against_hiding(from_record(record), store, limits))
+        case Refused(None):
+            return NoSuchJob()
+        case Refused(record):
+            assert record is not None
+            return _refused(hint, record, now=now, max_tries=max_tries, store=store, limits=limits)
+
+
+def reopen(letter: ReturnedLetter, *, now: Instant, store: JobStore, limits: Limits) -> Outcome:
+    """A dead letter came back: its job starts again, but only if it is dead at the very attempt it names."""
+    record = store.read(letter.job_id)
+    if record is None:
+        return NoSuchJob()
+    if record.get("status") != FAILED or record.get("attempt") != letter.attempt:
+        return Acknowledge(f"letter of attempt {letter.attempt}, job is {record.get('status')}")
+    job = from_record(record)
+    match store.apply(job.id, changes.reopen(job, now=now, limits=limits)):
+        case Applied():
+            return Acknowledge("reopened by its letter", job)
+        case Refused():
+            return Acknowledge("reopened by somebody else", job)
+
+
+def _guarded_against_hiding(job: Job, store: JobStore, limits: Limits) -> Job:
+    """After a backlog `due_at` may lie far ahead: pull it in, or a crash now is not looked for until then."""
+    if job.due_at and job.lease_until and seconds_between(job.lease_until, job.due_at) > limits.sweep_period_s:
+        store.apply(job.id, changes.pull_due(job))
+    return job
+
+
+def _refused(
+    hint: Hint, record: Mapping[str, Any], *, now: Instant, max_tries: int, store: JobStore, limits: Limits
+) -> Outcome:
+    if record.get("status") == DELETED:
+        return Acknowledge("deleted")
+    job = from_record(record)
+    if job.is_final or job.status == WAITING:
+        return Acknowledge(f"already {job.status}", job)
+    if job.status == PROCESSING and job.lease_until and job.lease_until >= now:
+        return Acknowledge("held by somebody else", job)
+    if job.tries >= max_tries or job.deadline_at <= now:
+        store.apply(job.id, changes.expire(job, now=now, max_tries=max_tries, limits=limits))
+        return Acknowledge("used up", job)
+    if job.status == PENDING and job.not_before > now:
+        if hint.attempt == job.attempt:
+            return Early(seconds_between(now, job.not_before))
+        return Acknowledge("early, and of an older attempt", job)
+    return Early(1.0)  # refused a moment ago and claimable now: ask again

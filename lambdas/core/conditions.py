@@ -1,0 +1,93 @@
+"""Conditions on a record, as data: judged here, and rendered by the store's adapter into its own language."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Record = Mapping[str, Any]
+Operator = Literal["=", "<>", "<", "<=", ">", ">="]
+
+
+@dataclass(frozen=True)
+class Param:
+    """A value that is known only when the write is made."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Compare:
+    field: str
+    operator: Operator
+    operand: Param | str | int
+
+
+@dataclass(frozen=True)
+class In:
+    field: str
+    choices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Absent:
+    field: str
+
+
+@dataclass(frozen=True)
+class All:
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    parts: tuple[Condition, ...]
+
+
+Condition = Compare | In | Absent | All | AnyOf
+
+
+def both(*parts: Condition) -> All:
+    return All(parts)
+
+
+def either(*parts: Condition) -> AnyOf:
+    return AnyOf(parts)
+
+
+def equal(field: str, operand: Param | str | int) -> Compare:
+    return Compare(field, "=", operand)
+
+
+def holds(condition: Condition, record: Record | None, params: Mapping[str, Any]) -> bool:
+    """DynamoDB's meaning: a comparison with an attribute that is not there is false."""
+    found: Record = record or {}
+    match condition:
+        case All(parts):
+            return all(holds(part, found, params) for part in parts)
+        case AnyOf(parts):
+            return any(holds(part, found, params) for part in parts)
+        case Absent(field):
+            return field not in found
+        case In(field, choices):
+            return found.get(field) in choices
+        case Compare(field, operator, operand):
+            if field not in found:
+                return False
+            right = params[operand.name] if isinstance(operand, Param) else operand
+            return _compare(operator, found[field], right)
+
+
+def _compare(operator: Operator, left: Any, right: Any) -> bool:
+    if type(left) is not type(right):
+        return operator == "<>"
+    outcomes: dict[Operator, bool] = {
+        "=": left == right,
+        "<>": left != right,
+        "<": left < right,
+        "<=": left <= right,
+        ">": left > right,
+        ">=": left >= right,
+    }
+    return outcomes[operator]

@@ -1,0 +1,124 @@
+"""The one shape of every message, and how a reader tells what is meant for it from what it must bury."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lambdas.contracts.strict_json import Malformed, parse
+from lambdas.contracts.validation import envelope_check
+from lambdas.core import ids, times
+from lambdas.core.canonical import sha256
+from lambdas.core.job import Job
+from lambdas.core.times import Instant
+
+SCHEMA = 1
+READABLE = (SCHEMA,)  # this version and the one before it, once there is one
+
+DISPATCHED = "job.dispatched"
+DEAD_LETTERED = "job.dead_lettered"
+
+
+@dataclass(frozen=True)
+class Hint:
+    """An ordinary message: this job may be claimable. Nothing in it is believed but the id and the attempt."""
+
+    job_id: str
+    attempt: int
+    crashes: int
+
+
+@dataclass(frozen=True)
+class ReturnedLetter:
+    """A dead letter that somebody moved back to the work queue: reopen its job, if it still is dead at that attempt."""
+
+    job_id: str
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Newer:
+    """Written by a later version of this code: a deploy is under way. To be left for redelivery."""
+
+    schema: int
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """No message of ours. To be buried at once, with this reason."""
+
+    reason: str
+    detail: str
+
+
+def envelope(
+    job: Job, event_type: str, payload: Mapping[str, Any], now: Instant, *, status: str | None = None
+) -> dict[str, Any]:
+    """The message that says what happened to this job; the same fact has the same event id, whoever says it."""
+    return {
+        "schema": SCHEMA,
+        "event_id": ids.event_id(job.id, job.attempt, status or job.status),
+        "event_type": event_type,
+        "trace_id": job.trace_id,
+        "run_id": job.id,
+        "step_index": job.attempt,
+        "idempotency_key": ids.event_id(job.id, job.attempt, status or job.status),
+        "tenant_id": job.tenant,
+        "timestamp": times.text(now),
+        "payload": dict(payload),
+    }
+
+
+def read(body: str) -> Hint | ReturnedLetter | Newer | Unreadable:
+    """What a message on the work queue asks for."""
+    try:
+        found = parse(body.encode("utf-8", "surrogatepass"))
+    except Malformed as error:
+        return Unreadable("MALFORMED_MESSAGE", error.detail)
+    if isinstance(found, dict) and _is_newer(found.get("schema")):
+        return Newer(found["schema"])
+    if isinstance(found, dict) and isinstance(found.get("schema"), int) and found["schema"] not in READABLE:
+        return Unreadable("UNSUPPORTED_SCHEMA", f"schema {found['schema']} is no longer read")
+    wrong = envelope_check()(found)
+    if wrong:
+        return Unreadable("INVALID_ENVELOPE", f"{wrong.pointer or '/'}: {wrong.detail}")
+    return _meaning(found)
+
+
+def _is_newer(schema: Any) -> bool:
+    return isinstance(schema, int) and not isinstance(schema, bool) and schema > SCHEMA
+
+
+def _meaning(found: Mapping[str, Any]) -> Hint | ReturnedLetter | Unreadable:
+    payload = found["payload"]
+    match found["event_type"]:
+        case "job.dispatched":
+            return Hint(found["run_id"], payload["attempt"], payload["crashes"])
+        case "job.dead_lettered":
+            return ReturnedLetter(found["run_id"], payload["attempt"])
+        case other:
+            return Unreadable("FOREIGN_EVENT", f"{other} is not for the work queue")
+
+
+def letter_about_message(body: str, unreadable: Unreadable, now: Instant) -> dict[str, Any]:
+    """A letter for what is no message of ours. Its id is the body's hash, so that a repeat shows as one."""
+    digest = sha256(body.encode("utf-8", "replace").decode())[:32]
+    return {
+        "schema": SCHEMA,
+        "event_id": f"message.{digest}",
+        "event_type": "job.unreadable",
+        "trace_id": "",
+        "run_id": f"message.{digest}",
+        "step_index": 0,
+        "idempotency_key": f"message.{digest}",
+        "tenant_id": "unknown",
+        "timestamp": times.text(now),
+        "payload": {"reason": unreadable.reason, "detail": unreadable.detail, "body": body[:10_000]},
+    }
+
+
+def written(message: Mapping[str, Any]) -> str:
+    """Plain ASCII JSON: control characters, which SQS and SNS refuse, are escaped."""
+    return json.dumps(message, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)

@@ -1,0 +1,174 @@
+"""One try of a held job: its input, its task, its result, and the write that says how it ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lambdas.contracts.names import CANCELLED
+from lambdas.core import changes, ids
+from lambdas.core.asking import AskingModel, Bill
+from lambdas.core.canonical import canonical, sha256
+from lambdas.core.job import Job
+from lambdas.core.outcomes import NotReady, Permanent
+from lambdas.core.policy import Draw, Limits
+from lambdas.core.ports import (
+    Answers,
+    Inputs,
+    JobStore,
+    Missing,
+    Model,
+    Notice,
+    Now,
+    Refused,
+    Results,
+    Unavailable,
+)
+from lambdas.core.tasks import Context, Task, Tasks, policy_of
+from lambdas.core.verdicts import Done, Failed, Verdict, Wait, judge, settle
+
+_ENDS = {"complete": "completed", "fail": "failed", "park": "waits", "retry": "retried"}
+
+
+@dataclass(frozen=True)
+class Worker:
+    """What a worker works with: the ports, the tasks, the limits of this deployment."""
+
+    store: JobStore
+    inputs: Inputs
+    results: Results
+    answers: Answers
+    model: Model
+    model_id: str
+    tasks: Tasks
+    limits: Limits
+    now: Now
+    draw: Draw
+
+
+@dataclass(frozen=True)
+class Try:
+    """One try of one job, in one invocation."""
+
+    job: Job
+    worker: Worker
+    remaining_s: Callable[[], float]
+    notice: Notice
+    bill: Bill = field(default_factory=Bill)
+
+
+def execute(attempt: Try) -> str:
+    """Run one try to its end and write that end. The word for how it ended. Raises Unavailable: then the record
+    still says PROCESSING, and the lease's end brings the job back."""
+    job, worker, bill = attempt.job, attempt.worker, attempt.bill
+    verdict = _verdict(attempt)
+    policy = policy_of(worker.tasks.get(job.type), worker.limits.retry)
+    change = settle(
+        job, verdict, bill=bill, policy=policy, limits=worker.limits, now=worker.now(), draw=worker.draw
+    )  # fmt: skip
+    name = _ENDS[change.rule.name]
+    match worker.store.apply(job.id, change):
+        case Refused(record):
+            name = "fenced_out"
+            _book_late(attempt, record)
+        case _ if isinstance(verdict, Failed) and verdict.rejected and job.sample == 0:
+            _forget(attempt)
+    attempt.notice(name, cost_micros=bill.cost, calls=bill.calls, **_reason(verdict))
+    return name
+
+
+def _verdict(attempt: Try) -> Verdict:
+    job, worker = attempt.job, attempt.worker
+    task = worker.tasks.get(job.type)
+    if task is None:
+        return Wait(changes.error("UNKNOWN_TYPE", f"no task {job.type!r} here (yet): a deploy may be under way"))
+    most = policy_of(task, worker.limits.retry).max_attempts
+    if job.tries > most:
+        return Failed(changes.error("ATTEMPTS_EXHAUSTED", f"{most} tries used, {job.crashes} crashed"), final=True)
+    try:
+        return _run(attempt, task)
+    except (Exception, SystemExit) as raised:
+        return judge(raised, worker.now(), worker.draw)  # whatever a task raises is its job's outcome alone
+
+
+def _run(attempt: Try, task: Task) -> Verdict:
+    job, worker = attempt.job, attempt.worker
+    result = task.run(_input(job, worker.inputs), _context(attempt, task))
+    try:
+        written = canonical(result)
+        written.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        return Failed(changes.error("INVALID_OUTPUT", f"the task returned what is not JSON: {error}"), final=True)
+    wrong = task.check_output(json.loads(written))
+    if wrong:
+        return Failed(changes.error("OUTPUT_REJECTED", f"{wrong.pointer or '/'}: {wrong.detail}"), rejected=True)
+    key, body = ids.result_key(job.tenant, job.id, job.attempt), written.encode()
+    worker.results.put(key, body)
+    attempt.notice("stored", key=key, bytes=len(body))
+    return Done(len(body))
+
+
+def _context(attempt: Try, task: Task) -> Context:
+    job, worker = attempt.job, attempt.worker
+    model = AskingModel(
+        job,
+        model=worker.model,
+        model_id=worker.model_id,
+        answers=worker.answers,
+        remaining_s=attempt.remaining_s,
+        reuse=task.declaration.reuse,
+        limits=worker.limits,
+        notice=attempt.notice,
+        bill=attempt.bill,
+    )
+    return Context(
+        job_id=job.id,
+        tenant=job.tenant,
+        attempt=job.attempt,
+        model=model,
+        fetch=lambda key: _fetch(worker.inputs, job.tenant, key),
+        remaining_s=attempt.remaining_s,
+        log=lambda message, **fields: attempt.notice("task", message=message, **fields),
+    )
+
+
+def _input(job: Job, inputs: Inputs) -> Any:
+    """The job's input; from S3 it must be, to the byte, what was accepted."""
+    if job.input is not None:
+        return json.loads(job.input)
+    try:
+        body = inputs.get(ids.input_key(job.tenant, job.id, job.body_sha)).decode()
+    except Missing as error:
+        raise Permanent("the input is no longer in the inputs bucket", "INPUT_MISSING") from error
+    if sha256(body) != job.body_sha:
+        raise Permanent("the input in the inputs bucket is not what was accepted: its hash differs", "INPUT_CHANGED")
+    return json.loads(body)["input"]
+
+
+def _fetch(inputs: Inputs, tenant: str, key: str) -> bytes:
+    try:
+        return inputs.get(ids.context_key(tenant, key))
+    except Missing as error:
+        raise NotReady(f"{key} is not in the inputs bucket yet") from error
+
+
+def _forget(attempt: Try) -> None:
+    """The record says that these answers were rejected; now they leave the cache. Failing here costs one more
+    rejection by whoever reads them next, no more."""
+    for answer, by in attempt.bill.used:
+        try:
+            attempt.worker.answers.forget(answer, attempt.job.tenant, by)
+        except Unavailable as trouble:
+            attempt.notice("answer_not_forgotten", answer=answer, detail=str(trouble))
+
+
+def _book_late(attempt: Try, record: Mapping[str, Any] | None) -> None:
+    """A cancelled job's answer came all the same: what it cost is kept on its record."""
+    if attempt.bill.cost and record and record.get("status") == CANCELLED:
+        attempt.worker.store.apply(attempt.job.id, changes.book_late(attempt.job, attempt.bill.cost))
+
+
+def _reason(verdict: Verdict) -> Mapping[str, Any]:
+    return {} if isinstance(verdict, Done) else {"reason": verdict.why["code"], "detail": verdict.why["message"]}

@@ -1,0 +1,60 @@
+"""Ids, shards and object keys: each a pure function of what it names, so that a repeat names the same thing."""
+
+from __future__ import annotations
+
+from lambdas.contracts import names
+from lambdas.core.canonical import sha256_of
+
+DUE_SHARDS = 16
+TENANT_SHARDS = 4  # 4 x 1,000 accepts a second of one tenant before its index throttles the table
+
+_JOB_ID_DIGITS = 32  # 128 bits
+
+
+def job_id_from_key(tenant: str, method: str, route: str, key: str) -> str:
+    """The job that this Idempotency-Key means. A canonical list is hashed, so no two splits of a text collide."""
+    return sha256_of([tenant, method, route, key])[:_JOB_ID_DIGITS]
+
+
+def claim_id(request_id: str, message_id: str) -> str:
+    """Who holds a job: one invocation and one message. 22 digits are enough beside the attempt."""
+    return sha256_of([request_id, message_id])[:22]
+
+
+def due_shard(job_id: str) -> str:
+    return str(int(sha256_of(job_id)[:8], 16) % DUE_SHARDS)
+
+
+def due_shards() -> list[str]:
+    return [str(shard) for shard in range(DUE_SHARDS)]
+
+
+def tenant_shard(tenant: str, job_id: str) -> str:
+    return f"{tenant}#{int(sha256_of(job_id)[8:16], 16) % TENANT_SHARDS}"
+
+
+def tenant_shards(tenant: str) -> list[str]:
+    return [f"{tenant}#{shard}" for shard in range(TENANT_SHARDS)]
+
+
+def event_id(job_id: str, attempt: int, status: str) -> str:
+    """One fact has one id, whoever publishes it: the dispatcher, its retry, or the sweep."""
+    return f"{job_id}.{attempt}.{status}"
+
+
+def input_key(tenant: str, job_id: str, body_sha: str) -> str:
+    """Under the body's hash: another body under the same Idempotency-Key cannot overwrite this one."""
+    return f"{names.INPUTS_PREFIX}{tenant}/{job_id}/{body_sha}"
+
+
+def result_key(tenant: str, job_id: str, attempt: int) -> str:
+    """Under the attempt: two holders never write one object."""
+    return f"{names.RESULTS_PREFIX}{tenant}/{job_id}/{attempt}"
+
+
+def answer_key(tenant: str, key: str) -> str:
+    return f"{names.ANSWERS_PREFIX}{tenant}/{key}"
+
+
+def context_key(tenant: str, key: str) -> str:
+    return f"{names.CONTEXT_PREFIX}{tenant}/{key}"

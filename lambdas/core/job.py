@@ -1,0 +1,110 @@
+"""The job record: what it holds, how it is read from and written as plain values, and its capped history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lambdas.contracts.names import FINAL, JOB_SK
+from lambdas.core import times
+from lambdas.core.times import Instant
+
+HISTORY_HEAD = 3
+HISTORY_TAIL = 7
+NOTE_BYTES = 200
+
+
+class UnreadableRecord(Exception):
+    """An item of the Jobs table that is no job record, or lacks what every job record has."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as its record says. Times are UTC instants, money is micro-dollars, `input` is canonical JSON text
+    or None when it was too large and lies in S3 under the tenant, the job and `body_sha`."""
+
+    id: str
+    tenant: str
+    type: str
+    status: str
+    attempt: int
+    tries: int
+    created_at: Instant
+    not_before: Instant
+    deadline_at: Instant
+    body_sha: str
+    crashes: int = 0
+    run: int = 0
+    sample: int = 0
+    waits: int = 0
+    backoff_ms: int = 0
+    cost: int = 0
+    late_cost: int = 0
+    fresh: bool = False
+    input: str | None = None
+    trace_id: str = ""
+    claim_id: str | None = None
+    claimed_at: Instant | None = None
+    lease_until: Instant | None = None
+    finished_at: Instant | None = None
+    due_at: Instant | None = None
+    expires_at: int | None = None
+    result_key: str | None = None
+    result_bytes: int | None = None
+    error: Mapping[str, str] | None = None
+    history: tuple[Mapping[str, Any], ...] = ()
+    history_left_out: int = 0
+
+    @property
+    def is_final(self) -> bool:
+        return self.status in FINAL
+
+    @property
+    def is_handed_over(self) -> bool:
+        """Everybody who must hear of the final state has been told: nobody need look at it again."""
+        return self.is_final and self.due_at is None
+
+
+_INSTANTS = ("created_at", "not_before", "deadline_at", "claimed_at", "lease_until", "finished_at", "due_at")
+_PLAIN = (
+    "tenant", "type", "status", "attempt", "tries", "body_sha", "crashes", "run", "sample", "waits",
+    "backoff_ms", "cost", "late_cost", "fresh", "input", "trace_id", "claim_id", "expires_at", "result_key",
+    "result_bytes", "error", "history_left_out",
+)  # fmt: skip
+
+
+def from_record(record: Mapping[str, Any]) -> Job:
+    """Read a record. UnreadableRecord when it is none: nobody may guess what a broken record meant."""
+    try:
+        if record["sk"] != JOB_SK:
+            raise UnreadableRecord(f"not a job record: sk = {record['sk']!r}")
+        values: dict[str, Any] = {name: record[name] for name in _PLAIN if name in record}
+        values |= {name: times.instant(record[name]) for name in _INSTANTS if name in record}
+        return Job(id=record["pk"], history=tuple(record.get("history", ())), **values)
+    except (KeyError, TypeError, ValueError, AttributeError) as broken:
+        raise UnreadableRecord(f"{record.get('pk', '?')}: {type(broken).__name__}: {broken}") from broken
+
+
+def entry(at: Instant, what: str, attempt: int, note: str = "", **more: int | str) -> dict[str, Any]:
+    """One line of a job's history. A note is cut to 200 bytes: a record must never grow out of its limit."""
+    line: dict[str, Any] = {"at": times.text(at), "what": what, "attempt": attempt}
+    if note:
+        line["note"] = cut(note, NOTE_BYTES)
+    return {**line, **more}
+
+
+def history_with(job: Job, *lines: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields to set so that the history has these lines too: the first few, the last few, the rest counted."""
+    whole = [*job.history, *lines]
+    excess = len(whole) - HISTORY_HEAD - HISTORY_TAIL
+    if excess <= 0:
+        return {"history": whole}
+    kept = [*whole[:HISTORY_HEAD], *whole[-HISTORY_TAIL:]]
+    return {"history": kept, "history_left_out": job.history_left_out + excess}
+
+
+def cut(text: str, limit: int) -> str:
+    """At most `limit` bytes of UTF-8, whole characters, and no half surrogate."""
+    clean = text.encode("utf-8", "replace")
+    return text if len(clean) <= limit and clean.decode() == text else clean[:limit].decode("utf-8", "ignore")

@@ -1,0 +1,108 @@
+"""Who must hear of a record's state: the one routing function of the dispatcher and of the sweep."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lambdas.contracts.names import FAILED, PENDING
+from lambdas.core import times
+from lambdas.core.envelope import DEAD_LETTERED, DISPATCHED, envelope, written
+from lambdas.core.job import Job
+from lambdas.core.policy import DISPATCH_DELAY_MAX_S
+from lambdas.core.ports import Message
+from lambdas.core.times import Instant
+
+_WHAT_MATTERS = ("status", "attempt", "not_before")
+
+
+@dataclass(frozen=True)
+class Route:
+    """What to send, in this order: work; letter, event, and then the record is marked as handed over."""
+
+    work: Message | None = None
+    letter: Message | None = None
+    event: Message | None = None
+
+    @property
+    def hands_over(self) -> bool:
+        return self.event is not None
+
+
+def changed(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
+    """Whether this write is something that others must hear: stream filters cannot compare the two images."""
+    return old is None or any(old.get(name) != new.get(name) for name in _WHAT_MATTERS)
+
+
+def route(job: Job, now: Instant) -> Route:
+    """What this state of a job asks to be sent."""
+    if job.status == PENDING:
+        return Route(work=work_message(job, now))
+    if job.is_final:
+        return Route(letter=letter(job, now) if job.status == FAILED else None, event=event(job, now))
+    return Route()
+
+
+def work_message(job: Job, now: Instant) -> Message | None:
+    """The hint for the worker; None for waits that SQS cannot hold back: the sweep sends then."""
+    wait = times.seconds_between(now, job.not_before)
+    if wait > DISPATCH_DELAY_MAX_S:
+        return None
+    delay = math.ceil(wait) + 1 if wait > 0 else 0  # a message is better late by a second than early
+    body = envelope(job, DISPATCHED, {"attempt": job.attempt, "crashes": job.crashes}, now, status=PENDING)
+    attributes = {
+        "event_type": DISPATCHED,
+        "job_id": job.id,
+        "tenant": job.tenant,
+        "type": job.type,
+        "attempt": str(job.attempt),
+        "tries": str(job.tries),
+        "cost_micros": str(job.cost),
+    }
+    return Message(written(body), attributes, job.tenant, min(delay, DISPATCH_DELAY_MAX_S))
+
+
+def letter(job: Job, now: Instant) -> Message:
+    """What an operator finds in the dead-letter queue: which job, why, after how many tries, at what cost."""
+    why = job.error or {"code": "UNKNOWN", "message": ""}
+    payload = {
+        "attempt": job.attempt,
+        "reason": why["code"],
+        "detail": why["message"],
+        "type": job.type,
+        "tries": job.tries,
+        "crashes": job.crashes,
+        "cost_micros": job.cost,
+        "created_at": times.text(job.created_at),
+    }
+    attributes = {
+        "event_type": DEAD_LETTERED,
+        "job_id": job.id,
+        "tenant": job.tenant,
+        "type": job.type,
+        "attempt": str(job.attempt),
+        "reason": why["code"],
+        "tries": str(job.tries),
+        "cost_micros": str(job.cost),
+    }
+    return Message(written(envelope(job, DEAD_LETTERED, payload, now)), attributes, job.tenant)
+
+
+def event(job: Job, now: Instant) -> Message:
+    """The fact for whoever subscribes to `job-events`."""
+    event_type = f"job.{job.status.lower()}"
+    payload: dict[str, Any] = {
+        "status": job.status,
+        "type": job.type,
+        "attempt": job.attempt,
+        "tries": job.tries,
+        "cost_micros": job.cost,
+        "created_at": times.text(job.created_at),
+        "finished_at": times.text(job.finished_at) if job.finished_at else None,
+        "result": {"key": job.result_key, "bytes": job.result_bytes} if job.result_key else None,
+        "error": dict(job.error) if job.error else None,
+    }
+    attributes = {"event_type": event_type, "tenant": job.tenant, "type": job.type, "status": job.status}
+    return Message(written(envelope(job, event_type, payload, now)), attributes, job.tenant)

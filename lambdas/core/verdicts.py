@@ -1,0 +1,116 @@
+"""How a try ended, judged from what was raised, and the one write that follows from it (rows 4 to 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lambdas.core import changes
+from lambdas.core.asking import Bill
+from lambdas.core.job import Job
+from lambdas.core.outcomes import ModelError, NotReady, OutOfTime, Permanent, Rejected
+from lambdas.core.policy import Draw, Limits, RetryPolicy
+from lambdas.core.ports import AnswerNotStored, AnswerPending, Unavailable
+from lambdas.core.protocol import Change
+from lambdas.core.times import Instant, after, seconds_between
+
+Why = dict[str, str]
+
+TAKEOVER_SPREAD_S = 2.0  # fifty followers of one dead leader must not call in one row
+
+
+@dataclass(frozen=True)
+class Done:
+    """The result is stored."""
+
+    result_bytes: int
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Not this job's fault: it waits for `seconds`, or as long as the policy says for its waits so far (None)."""
+
+    why: Why
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Failed:
+    """This try failed. `final`: trying again cannot help. `rejected`: ask the model anew."""
+
+    why: Why
+    final: bool = False
+    rejected: bool = False
+
+
+Verdict = Done | Wait | Failed
+
+
+def judge(raised: BaseException, now: Instant, draw: Draw) -> Verdict:
+    """The one table from what was raised to what happens."""
+    said = str(raised)
+    match raised:
+        case NotReady():
+            return Wait(changes.error("NOT_READY", said), raised.retry_after)
+        case AnswerPending():
+            expected = max(0.0, seconds_between(now, raised.until))
+            return Wait(changes.error("ANSWER_PENDING", said), expected + TAKEOVER_SPREAD_S * draw())
+        case OutOfTime():
+            return Wait(changes.error("OUT_OF_TIME", said), 1.0)
+        case Unavailable():
+            return Wait(changes.error("STORE_UNAVAILABLE", said))
+        case AnswerNotStored():
+            return Failed(changes.error("ANSWER_NOT_STORED", said))
+        case Permanent():
+            return Failed(changes.error(raised.code, said), final=True)
+        case Rejected():
+            return Failed(changes.error("OUTPUT_REJECTED", said), rejected=True)
+        case ModelError():
+            return _judge_model(raised)
+        case _:
+            return Failed(changes.error("TASK_ERROR", f"{type(raised).__name__}: {said}"))
+
+
+def _judge_model(raised: ModelError) -> Verdict:
+    why = changes.error(f"MODEL_{raised.kind.upper()}", str(raised))
+    match raised.kind:
+        case "throttled":
+            return Wait(why)
+        case "permanent":
+            return Failed(why, final=True)
+        case "refused" | "truncated":
+            return Failed(why, rejected=True)
+        case "transient":
+            return Failed(why)
+
+
+def settle(
+    job: Job, verdict: Verdict, *, bill: Bill, policy: RetryPolicy, limits: Limits, now: Instant, draw: Draw
+) -> Change:
+    """The write that says how this try ended. Tries and waits are bounded here and nowhere else."""
+    previous_s = job.backoff_ms / 1000
+    match verdict:
+        case Done(result_bytes):
+            return changes.complete(job, now=now, result_bytes=result_bytes, cost=bill.cost, limits=limits)
+        case Wait(why, seconds):
+            over = _no_more_waiting(job, why, bill, policy, now)
+            if over:
+                return changes.fail(job, now=now, why=over, cost=bill.cost, limits=limits)
+            wait = policy.wait_s(job.waits + 1, previous_s, draw) if seconds is None else seconds
+            until = after(now, wait)
+            refund = not bill.wasted
+            return changes.park(job, now=now, until=until, why=why, cost=bill.cost, refund=refund, limits=limits)
+        case Failed(why, final, rejected):
+            if final or job.tries >= policy.max_attempts or (rejected and job.sample + 1 >= limits.max_samples):
+                return changes.fail(job, now=now, why=why, cost=bill.cost, limits=limits)
+            wait = 0.0 if rejected else policy.wait_s(job.tries, previous_s, draw)
+            return changes.retry(job, now=now, wait_s=wait, why=why, cost=bill.cost, limits=limits, rejected=rejected)
+
+
+def _no_more_waiting(job: Job, why: Why, bill: Bill, policy: RetryPolicy, now: Instant) -> Why | None:
+    """Why this job may not wait: its deadline has come, or it pays for each wait and has used its tries."""
+    last = f"{why['code']}: {why['message']}"
+    if now >= job.deadline_at:
+        return changes.error("DEADLINE_EXCEEDED", last)
+    if bill.wasted and job.tries >= policy.max_attempts:
+        return changes.error("ATTEMPTS_EXHAUSTED", last)
+    return None

@@ -1,0 +1,98 @@
+"""The stream of the Jobs table: each change of state is sent to who must hear of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lambdas.adapters import clock
+from lambdas.adapters.clients import client
+from lambdas.adapters.dynamodb import DynamoJobStore, from_item
+from lambdas.adapters.environment import Environment, on_start
+from lambdas.adapters.log import StepLog
+from lambdas.adapters.outbox import AwsOutbox
+from lambdas.adapters.sns import SnsTopic
+from lambdas.adapters.sqs import SqsQueue
+from lambdas.contracts import names
+from lambdas.core.dispatching import dispatch
+from lambdas.core.envelope import Unreadable, letter_about_message, written
+from lambdas.core.job import Job, UnreadableRecord, from_record
+from lambdas.core.ports import JobStore, Message
+from lambdas.core.routing import changed
+
+
+@dataclass(frozen=True)
+class Parts:
+    store: JobStore
+    outbox: AwsOutbox
+    own_letters: SqsQueue
+    log: StepLog
+
+
+def build(environment: Environment) -> Parts:
+    sqs = client("sqs")
+    return Parts(
+        store=DynamoJobStore(client("dynamodb"), environment.text(names.JOBS_TABLE)),
+        outbox=AwsOutbox(
+            work=SqsQueue(sqs, environment.text(names.WORK_QUEUE_URL)),
+            letters=SqsQueue(sqs, environment.text(names.WORK_DLQ_URL)),
+            events=SnsTopic(client("sns"), environment.text(names.JOB_EVENTS_TOPIC_ARN)),
+        ),
+        own_letters=SqsQueue(sqs, environment.text(names.DISPATCH_DLQ_URL)),
+        log=StepLog("dispatch"),
+    )
+
+
+parts = on_start(build)
+
+
+class NoStreamEvent(ValueError):
+    """Something other than a DynamoDB stream invoked the dispatcher: nothing may be taken for handled."""
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    own = parts()
+    own.log.started(context)
+    records = event.get("Records")
+    if not isinstance(records, list) or any("dynamodb" not in record for record in records):
+        raise NoStreamEvent("expected the Records of a DynamoDB stream")
+    jobs: list[Job] = []
+    sequence: list[str] = []
+    failed: list[str] = []
+    for record in records:
+        number = record["dynamodb"].get("SequenceNumber", "")
+        job = _job_in(record)
+        if isinstance(job, Unreadable):
+            failed += [] if _bury(record, job) else [number]
+        elif job is not None:
+            jobs.append(job)
+            sequence.append(number)
+    sent = dispatch(jobs, now=clock.now(), outbox=own.outbox, store=own.store, notice=own.log.notice)
+    failed += [sequence[position] for position in sorted(sent.failed)]
+    return {"batchItemFailures": [{"itemIdentifier": number} for number in failed]}
+
+
+def _job_in(record: Mapping[str, Any]) -> Job | Unreadable | None:
+    """The job whose state this record changed; None when nobody needs to hear of it."""
+    images = record["dynamodb"]
+    new, old = images.get("NewImage"), images.get("OldImage")
+    if new is None:
+        return None  # a removal (TTL) carries no new image
+    try:
+        image = from_item(new)
+        if not changed(from_item(old) if old else None, image) or "due_shard" not in image:
+            return None
+        return from_record(image)
+    except (UnreadableRecord, TypeError, ValueError, AttributeError) as broken:
+        return Unreadable("UNREADABLE_RECORD", str(broken))
+
+
+def _bury(record: Mapping[str, Any], why: Unreadable) -> bool:
+    """A record that nobody can read would hold up the shard for an hour: it goes aside with its reason."""
+    body = json.dumps(record, sort_keys=True, default=str)
+    letter = letter_about_message(body, why, clock.now())
+    parts().log.trouble("unreadable_record", reason=why.reason, detail=why.detail)
+    attributes = {"event_type": letter["event_type"], "reason": why.reason}
+    return not parts().own_letters.send([Message(written(letter), attributes, "unreadable")])

@@ -1,0 +1,152 @@
+"""GET: a job, its result, its timeline, the tenant's list; health and the contract."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lambdas.adapters import clock, http
+from lambdas.adapters.clients import client
+from lambdas.adapters.dynamodb import DynamoJobStore
+from lambdas.adapters.environment import Environment, on_start
+from lambdas.adapters.log import StepLog
+from lambdas.adapters.s3 import S3Objects
+from lambdas.contracts import names
+from lambdas.contracts.validation import load
+from lambdas.core import views
+from lambdas.core.identity import tenant_of
+from lambdas.core.job import Job, from_record
+from lambdas.core.ports import JobStore, Missing, Results, Unavailable
+from lambdas.core.problems import Problem, bad_request, gone, not_found
+
+INLINE_RESULT_BYTES = 1_000_000  # a Lambda answers 6 MB at most; larger results are fetched from S3
+LINK_S = 300
+POLL_S = 0.5
+LISTED = (*names.OPEN, *names.FINAL)
+
+
+@dataclass(frozen=True)
+class Parts:
+    store: JobStore
+    results: Results
+    principals: dict[str, str]
+    wait_max_s: int
+    log: StepLog
+    contract: str
+
+
+def build(environment: Environment) -> Parts:
+    return Parts(
+        store=DynamoJobStore(client("dynamodb"), environment.text(names.JOBS_TABLE)),
+        results=S3Objects(client("s3"), environment.text(names.RESULTS_BUCKET)),
+        principals=environment.principals,
+        wait_max_s=environment.number(names.WAIT_MAX_S, 20),
+        log=StepLog("query"),
+        contract=json.dumps(load("openapi.json")),
+    )
+
+
+parts = on_start(build)
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    parts().log.started(context)
+    route = str(event.get("routeKey", ""))
+    if route in OPEN_ROUTES:
+        return OPEN_ROUTES[route]()
+    tenant = tenant_of(http.authorizer_of(event), parts().principals)
+    if isinstance(tenant, Problem):
+        return http.problem(tenant)
+    try:
+        return ROUTES[route](tenant, event)
+    except Unavailable as trouble:
+        parts().log.trouble("store_unavailable", tenant=tenant, detail=str(trouble))
+        return http.problem(
+            Problem(503, "unavailable", "The store cannot be read", "Ask again in a moment."), Retry_After="2"
+        )
+
+
+def _get_job(tenant: str, event: Mapping[str, Any]) -> dict[str, Any]:
+    wait = _wait_of(event)
+    if isinstance(wait, Problem):
+        return http.problem(wait)
+    found = _job_of(tenant, event)
+    ends = time.time() + wait
+    while isinstance(found, Job) and not found.is_final and time.time() < ends:
+        time.sleep(POLL_S)
+        found = _job_of(tenant, event)
+    return http.problem(found) if isinstance(found, Problem) else http.answer(200, views.job(found))
+
+
+def _get_result(tenant: str, event: Mapping[str, Any]) -> dict[str, Any]:
+    found = _job_of(tenant, event)
+    if isinstance(found, Problem):
+        return http.problem(found)
+    refusal = views.no_result(found)
+    if isinstance(refusal, Problem):
+        return http.problem(refusal)
+    if refusal is not None:
+        return http.answer(202, refusal)
+    assert found.result_key is not None
+    assert found.result_bytes is not None
+    if found.result_bytes > INLINE_RESULT_BYTES:
+        return http.answer(303, {"job_id": found.id}, Location=parts().results.link(found.result_key, LINK_S))
+    try:
+        return http.raw(200, parts().results.get(found.result_key).decode())
+    except Missing:
+        detail = (
+            "The result was stored and is no longer there: results are kept as long as the bucket's lifecycle says."
+        )
+        return http.problem(Problem(410, "result-gone", "The result is gone", detail, job_id=found.id))
+
+
+def _get_events(tenant: str, event: Mapping[str, Any]) -> dict[str, Any]:
+    found = _job_of(tenant, event)
+    return http.problem(found) if isinstance(found, Problem) else http.answer(200, views.timeline(found))
+
+
+def _get_jobs(tenant: str, event: Mapping[str, Any]) -> dict[str, Any]:
+    page = views.page_of(event.get("queryStringParameters") or {}, LISTED)
+    if isinstance(page, Problem):
+        return http.problem(page)
+    return http.answer(200, views.list_jobs(tenant, page, parts().store))
+
+
+def _health() -> dict[str, Any]:
+    return http.answer(200, {"status": "ok", "time": clock.now().isoformat()})
+
+
+def _openapi() -> dict[str, Any]:
+    return http.raw(200, parts().contract)
+
+
+def _job_of(tenant: str, event: Mapping[str, Any]) -> Job | Problem:
+    """The tenant's own job. Another tenant's is not there at all."""
+    job_id = str((event.get("pathParameters") or {}).get("id", ""))
+    record = parts().store.read(job_id) if 0 < len(job_id) <= 128 else None
+    if record is None or record.get("tenant") != tenant:
+        return not_found()
+    return gone(job_id) if record.get("status") == names.DELETED else from_record(record)
+
+
+def _wait_of(event: Mapping[str, Any]) -> int | Problem:
+    query = event.get("queryStringParameters") or {}
+    unknown = query.keys() - {"wait"}
+    if unknown:
+        return bad_request(f"unknown query parameter {min(unknown)[:40]!r}; known: wait")
+    wait = query.get("wait", "0")
+    if not (wait.isascii() and wait.isdigit() and int(wait[:6]) <= 20):
+        return bad_request("wait must be a whole number of seconds from 0 to 20")
+    return min(int(wait), parts().wait_max_s)
+
+
+ROUTES: dict[str, Callable[[str, Mapping[str, Any]], dict[str, Any]]] = {
+    "GET /jobs": _get_jobs,
+    "GET /jobs/{id}": _get_job,
+    "GET /jobs/{id}/result": _get_result,
+    "GET /jobs/{id}/events": _get_events,
+}
+OPEN_ROUTES: dict[str, Callable[[], dict[str, Any]]] = {"GET /health": _health, "GET /openapi.json": _openapi}

@@ -1,0 +1,144 @@
+"""The work queue: claims jobs and runs them, fresh ones at once, suspects one by one afterwards."""
+
+from __future__ import annotations
+
+import contextvars
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from lambdas.adapters import clock
+from lambdas.adapters.bedrock import BedrockModel
+from lambdas.adapters.clients import client, model_client
+from lambdas.adapters.dynamodb import DynamoJobStore
+from lambdas.adapters.environment import Environment, on_start
+from lambdas.adapters.idempotency import PowertoolsAnswers
+from lambdas.adapters.log import StepLog
+from lambdas.adapters.s3 import S3Objects
+from lambdas.adapters.sqs import SqsQueue
+from lambdas.contracts import names
+from lambdas.core import times
+from lambdas.core.batch import Delivery, Desk, Done, Early, Failed, handle, is_suspect
+from lambdas.core.execution import Worker
+from lambdas.core.tasks import most_tries
+from lambdas.tasks import load
+
+
+@dataclass(frozen=True)
+class Parts:
+    worker: Worker
+    answers: PowertoolsAnswers
+    queue: SqsQueue
+    letters: SqsQueue
+    log: StepLog
+
+
+def build(environment: Environment) -> Parts:
+    limits, log = environment.limits, StepLog("worker")
+    tasks, broken = load()
+    for type_, why in broken.items():
+        log.trouble("broken_task", type=type_, detail=why)
+    sqs, s3 = client("sqs"), client("s3")
+    results = S3Objects(s3, environment.text(names.RESULTS_BUCKET))
+    answers = PowertoolsAnswers(
+        client("dynamodb"),
+        environment.text(names.ANSWERS_TABLE),
+        results,
+        keep_days=environment.number(names.ANSWER_DAYS, limits.record_days),
+    )
+    worker = Worker(
+        store=DynamoJobStore(client("dynamodb"), environment.text(names.JOBS_TABLE)),
+        inputs=S3Objects(s3, environment.text(names.INPUTS_BUCKET)),
+        results=results,
+        answers=answers,
+        model=BedrockModel(model_client(limits.model_timeout_s)),
+        model_id=environment.text(names.MODEL_ID),
+        tasks=tasks,
+        limits=limits,
+        now=clock.now,
+        draw=random.random,
+    )
+    return Parts(
+        worker,
+        answers,
+        SqsQueue(sqs, environment.text(names.WORK_QUEUE_URL)),
+        SqsQueue(sqs, environment.text(names.WORK_DLQ_URL)),
+        log,
+    )
+
+
+parts = on_start(build)
+
+
+class NoQueueEvent(ValueError):
+    """Something other than SQS invoked the worker: answering would delete what was not handled."""
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    own = parts()
+    own.log.started(context)
+    own.answers.invocation_started(context)
+    deliveries = [_delivery(record, context) for record in _records(event)]
+    ends = times.after(clock.now(), context.get_remaining_time_in_millis() / 1000)
+    run = _runner(own, ends)
+    suspects = [delivery for delivery in deliveries if is_suspect(delivery)]
+    fresh = [delivery for delivery in deliveries if not is_suspect(delivery)]
+    failed = [*_at_once(run, fresh), *(delivery.message_id for delivery in suspects if not run(delivery))]
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
+
+
+def _at_once(run: Callable[[Delivery], bool], deliveries: Sequence[Delivery]) -> list[str]:
+    """All of them in threads, each in its own context; every thread has ended when this returns."""
+    if not deliveries:
+        return []
+    with ThreadPoolExecutor(max_workers=len(deliveries)) as threads:
+        running = [threads.submit(contextvars.copy_context().run, run, delivery) for delivery in deliveries]
+    return [delivery.message_id for delivery, one in zip(deliveries, running, strict=True) if not one.result()]
+
+
+def _runner(own: Parts, ends: datetime) -> Callable[[Delivery], bool]:
+    """Handles one delivery; False when SQS shall keep it. An error of ours never takes the batch with it."""
+    desk = Desk(own.worker, own.letters, ends, most_tries(own.worker.tasks, own.worker.limits.retry))
+
+    def run(delivery: Delivery) -> bool:
+        own.log.about_message(delivery.message_id)
+        try:
+            return _settled(own, delivery, handle(delivery, desk, notice=own.log.notice, about=own.log.about))
+        except Exception:
+            own.log.crashed("worker_error")
+            return False
+
+    return run
+
+
+def _settled(own: Parts, delivery: Delivery, outcome: Done | Early | Failed) -> bool:
+    match outcome:
+        case Early(wait_s):
+            own.queue.hide(delivery.receipt_handle, math.ceil(wait_s) + 1)
+            return False
+        case Failed(why):
+            own.log.trouble("left_on_the_queue", detail=why)
+            return False
+        case Done():
+            return True
+
+
+def _records(event: Mapping[str, Any]) -> list[dict[str, Any]]:
+    records = event.get("Records")
+    if not isinstance(records, list) or not records or any(r.get("eventSource") != "aws:sqs" for r in records):
+        raise NoQueueEvent("expected the Records of an SQS queue")
+    return records
+
+
+def _delivery(record: Mapping[str, Any], context: Any) -> Delivery:
+    return Delivery(
+        message_id=record["messageId"],
+        receipt_handle=record["receiptHandle"],
+        body=record["body"],
+        receives=int(record.get("attributes", {}).get("ApproximateReceiveCount", 1)),
+        request_id=context.aws_request_id,
+    )
