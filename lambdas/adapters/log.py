@@ -26,7 +26,7 @@ class StepLog:
     """The log of one function. Never an input, a prompt, an answer or a header: ids, numbers and reasons."""
 
     def __init__(self, function: str) -> None:
-        self._logger = Logger(child=False)
+        self._logger = Logger(location=None, use_rfc3339=True, utc=True)
         self._function = function
 
     def started(self, context: Any) -> None:

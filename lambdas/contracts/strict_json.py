@@ -41,7 +41,8 @@ def parse(raw: bytes) -> Any:
         raise Malformed(f"not JSON: {error.msg} at character {error.pos}") from error
     except RecursionError as error:
         raise Malformed(f"nested deeper than {DEPTH_MAX}") from error
-    _check_tree(value)
+    if isinstance(value, str | dict | list):
+        _check_tree(value)
     return value
 
 
@@ -75,21 +76,19 @@ def _short(written: str) -> int:
     return int(written)
 
 
-def _check_tree(value: Any) -> None:
-    """Depth and half surrogates, without recursion of our own."""
-    todo: list[tuple[Any, tuple[str | int, ...]]] = [(value, ())]
-    while todo:
-        found, path = todo.pop()
-        if isinstance(found, str):
-            _check_text(found, path)
-        elif isinstance(found, dict | list):
-            if len(path) >= DEPTH_MAX:
-                raise Malformed(f"nested deeper than {DEPTH_MAX}", pointer(path[:4]))
-            parts = found.items() if isinstance(found, dict) else enumerate(found)
-            for name, part in parts:
-                if isinstance(name, str):
-                    _check_text(name, path)
-                todo.append((part, (*path, name)))
+def _check_tree(value: Any, path: tuple[str | int, ...] = ()) -> None:
+    """Depth and half surrogates. Recursive, and no deeper than the depth that it allows."""
+    if isinstance(value, str):
+        _check_text(value, path)
+        return
+    if len(path) >= DEPTH_MAX:
+        raise Malformed(f"nested deeper than {DEPTH_MAX}", pointer(path[:4]))
+    parts = value.items() if isinstance(value, dict) else enumerate(value)
+    for name, part in parts:
+        if isinstance(name, str):
+            _check_text(name, path)
+        if isinstance(part, str | dict | list):
+            _check_tree(part, (*path, name))
 
 
 def _check_text(text: str, path: tuple[str | int, ...]) -> None:

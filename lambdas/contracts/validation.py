@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -17,9 +17,11 @@ from lambdas.contracts.strict_json import pointer
 
 def _is_date_time(text: str) -> bool:
     try:
-        return datetime.fromisoformat(text.upper()).tzinfo is not None and "T" in text.upper()
-    except ValueError:
+        read = datetime.fromisoformat(text.upper())
+        read.astimezone(UTC)
+    except (ValueError, OverflowError):
         return False
+    return read.tzinfo is not None and "T" in text.upper()
 
 
 # The formats that our schemas may use. The library knows more, checks some of them loosely and ignores unknown ones.

@@ -16,7 +16,7 @@ def json_object(text: str) -> dict[str, Any]:
     asks anew."""
     fenced = _FENCED.match(text)
     try:
-        found = parse((fenced[1] if fenced else text.strip()).encode())
+        found = parse((fenced[1] if fenced else text.strip()).encode("utf-8", "surrogatepass"))
     except Malformed as error:
         raise Rejected(f"the answer is not JSON: {error.detail}") from error
     if not isinstance(found, dict):

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from lambdas.core.canonical import sha256_of
 from lambdas.core.job import Job
-from lambdas.core.outcomes import ModelError, OutOfTime
+from lambdas.core.outcomes import ModelError, OutOfTime, Permanent
 from lambdas.core.policy import Limits
 from lambdas.core.ports import AnswerNotStored, Answers, Kept, Model, ModelRequest, Notice, Reply
-from lambdas.core.prices import cost_micros, estimate_tokens
+from lambdas.core.prices import UnknownModel, cost_micros, estimate_tokens, price_of
 
 Reuse = Literal["tenant", "job"]
 PROMPT_VERSION = "1"  # raise it when the meaning of a request changes without its words
@@ -93,6 +93,10 @@ class AskingModel:
     def _call(self, request: ModelRequest) -> Mapping[str, Any]:
         if self._remaining_s() < self._limits.call_s:
             raise OutOfTime(f"{self._remaining_s():.0f} s left, a call needs {self._limits.call_s} s")
+        try:
+            price_of(request.model)
+        except UnknownModel as error:
+            raise Permanent(str(error.args[0]), "UNKNOWN_MODEL") from error  # before it is paid, not after
         self._bill.calls += 1
         self._notice("model_called", model=request.model, max_tokens=request.max_tokens)
         try:

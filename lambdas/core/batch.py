@@ -10,7 +10,7 @@ from lambdas.core import changes, claiming, ids
 from lambdas.core.envelope import Hint, Newer, ReturnedLetter, Unreadable, letter_about_message, read, written
 from lambdas.core.execution import Try, Worker, execute
 from lambdas.core.job import Job, UnreadableRecord
-from lambdas.core.ports import Message, Notice, Unavailable
+from lambdas.core.ports import Message, Notice, Refused, Unavailable
 from lambdas.core.times import Instant, seconds_between
 
 
@@ -95,7 +95,8 @@ def _work(
 ) -> Done | Early | Failed:
     worker = desk.worker
     if desk.remaining_s() < worker.limits.call_s:
-        worker.store.apply(hint.job_id, changes.leave(attempt=hint.attempt, now=worker.now()))
+        if worker.store.apply(hint.job_id, changes.leave(attempt=hint.attempt, now=worker.now())) == Refused(None):
+            return _answered(claiming.NoSuchJob(), delivery, desk, notice, about)
         notice("no_time_left", job_id=hint.job_id)
         return Done("left")
     outcome = claiming.claim(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,11 +14,13 @@ from lambdas.core.protocol import RULES, Change
 from lambdas.core.times import Instant, after
 
 ERROR_BYTES = 200
+_NO_CODE = re.compile(r"[^A-Za-z0-9_.-]")
 LEASE_MARGIN_S = 10  # after the invocation's deadline the platform has killed the holder
 
 
 def error(code: str, message: str) -> dict[str, str]:
-    return {"code": code, "message": cut(message, ERROR_BYTES)}
+    """A reason for the record and for messages: a task chooses codes too, and a bad one must not stop a letter."""
+    return {"code": _NO_CODE.sub("_", str(code))[:64] or "UNKNOWN", "message": cut(message, ERROR_BYTES)}
 
 
 def first_look(now: Instant, not_before: Instant, deadline_at: Instant, limits: Limits) -> Instant:
@@ -177,7 +180,15 @@ def reopen(job: Job, *, now: Instant, limits: Limits) -> Change:
             **history_with(job, entry(now, "reopened", job.attempt + 1)),
         },
         adds=_adds(attempt=1, run=1, cost=job.late_cost),
-        removes=("expires_at", "claim_id", "finished_at", "late_cost", "result_key", "result_bytes"),
+        removes=(
+            "expires_at",
+            "claim_id",
+            "finished_at",
+            "handed_over_at",
+            "late_cost",
+            "result_key",
+            "result_bytes",
+        ),
     )
 
 
@@ -186,9 +197,11 @@ def book_late(job: Job, cost: int) -> Change:
     return Change(RULES["book_late"], _mine(job), adds={"late_cost": cost})
 
 
-def hand_over(job: Job) -> Change:
+def hand_over(job: Job, *, now: Instant) -> Change:
     """Row 10: told to everybody; the job leaves the `due` index."""
-    return Change(RULES["hand_over"], _seen(job), removes=("due_at", "due_shard"))
+    return Change(
+        RULES["hand_over"], _seen(job), sets={"handed_over_at": times.text(now)}, removes=("due_at", "due_shard")
+    )
 
 
 def reap(job: Job, *, now: Instant, limits: Limits) -> Change:

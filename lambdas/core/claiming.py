@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from lambdas.core import changes
 from lambdas.core.envelope import Hint, ReturnedLetter
 from lambdas.core.job import Job, from_record
 from lambdas.core.policy import Limits
-from lambdas.core.ports import Applied, JobStore, Refused
+from lambdas.core.ports import Applied, JobStore, Refused, Unavailable
 from lambdas.core.times import Instant, seconds_between
 
 
@@ -83,7 +84,8 @@ def reopen(letter: ReturnedLetter, *, now: Instant, store: JobStore, limits: Lim
 def _guarded_against_hiding(job: Job, store: JobStore, limits: Limits) -> Job:
     """After a backlog `due_at` may lie far ahead: pull it in, or a crash now is not looked for until then."""
     if job.due_at and job.lease_until and seconds_between(job.lease_until, job.due_at) > limits.sweep_period_s:
-        store.apply(job.id, changes.pull_due(job))
+        with suppress(Unavailable):  # the job is held all the same, and looked for late at worst
+            store.apply(job.id, changes.pull_due(job))
     return job
 
 

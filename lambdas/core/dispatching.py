@@ -34,7 +34,7 @@ def dispatch(jobs: Sequence[Job], *, now: Instant, outbox: Outbox, store: JobSto
             notice("not_sent", job=job)
         elif planned.work:
             notice("dispatched", job=job, delay_s=planned.work.delay_s)
-        elif planned.hands_over and not _mark(job, store, notice):
+        elif planned.hands_over and not _mark(job, now, store, notice):
             failed.add(position)
     return Sent(failed)
 
@@ -52,9 +52,9 @@ def _send(routes: Sequence[Route], part: Callable[[Route], Message | None], send
     return {chosen[index][0] for index in refused}
 
 
-def _mark(job: Job, store: JobStore, notice: Notice) -> bool:
+def _mark(job: Job, now: Instant, store: JobStore, notice: Notice) -> bool:
     try:
-        store.apply(job.id, changes.hand_over(job))  # refused: reopened meanwhile; nothing to do
+        store.apply(job.id, changes.hand_over(job, now=now))  # refused: reopened meanwhile; nothing to do
     except Unavailable:
         notice("not_marked", job=job)
         return False

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lambdas.contracts.strict_json import Malformed, parse
-from lambdas.contracts.validation import envelope_check
+from lambdas.contracts.validation import Violation, envelope_check
 from lambdas.core import ids, times
 from lambdas.core.canonical import sha256
 from lambdas.core.job import Job
@@ -77,18 +77,24 @@ def read(body: str) -> Hint | ReturnedLetter | Newer | Unreadable:
         found = parse(body.encode("utf-8", "surrogatepass"))
     except Malformed as error:
         return Unreadable("MALFORMED_MESSAGE", error.detail)
-    if isinstance(found, dict) and _is_newer(found.get("schema")):
-        return Newer(found["schema"])
-    if isinstance(found, dict) and isinstance(found.get("schema"), int) and found["schema"] not in READABLE:
-        return Unreadable("UNSUPPORTED_SCHEMA", f"schema {found['schema']} is no longer read")
-    wrong = envelope_check()(found)
+    schema = found.get("schema") if isinstance(found, dict) else None
+    if type(schema) is int and schema > SCHEMA:
+        return Newer(schema)
+    if type(schema) is int and schema not in READABLE:
+        return Unreadable("UNSUPPORTED_SCHEMA", f"schema {schema} is no longer read")
+    wrong = envelope_check()(found) or _fraction(found)
     if wrong:
         return Unreadable("INVALID_ENVELOPE", f"{wrong.pointer or '/'}: {wrong.detail}")
     return _meaning(found)
 
 
-def _is_newer(schema: Any) -> bool:
-    return isinstance(schema, int) and not isinstance(schema, bool) and schema > SCHEMA
+def _fraction(found: Mapping[str, Any]) -> Violation | None:
+    """JSON Schema takes 1.0 for an integer; a record does not."""
+    numbers = {"/schema": found["schema"], "/step_index": found["step_index"]}
+    numbers |= {f"/payload/{name}": found["payload"].get(name, 0) for name in ("attempt", "crashes")}
+    return next(
+        (Violation("must be a whole number", at) for at, number in numbers.items() if type(number) is not int), None
+    )
 
 
 def _meaning(found: Mapping[str, Any]) -> Hint | ReturnedLetter | Unreadable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Any
 from lambdas.contracts.names import CANCELLED
 from lambdas.core import changes, ids
 from lambdas.core.asking import AskingModel, Bill
-from lambdas.core.canonical import canonical, sha256
+from lambdas.core.canonical import canonical
 from lambdas.core.job import Job
 from lambdas.core.outcomes import NotReady, Permanent
 from lambdas.core.policy import Draw, Limits
@@ -89,8 +90,10 @@ def _verdict(attempt: Try) -> Verdict:
         return Failed(changes.error("ATTEMPTS_EXHAUSTED", f"{most} tries used, {job.crashes} crashed"), final=True)
     try:
         return _run(attempt, task)
-    except (Exception, SystemExit) as raised:
-        return judge(raised, worker.now(), worker.draw)  # whatever a task raises is its job's outcome alone
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as raised:
+        return judge(raised, worker.now(), worker.draw)
 
 
 def _run(attempt: Try, task: Task) -> Verdict:
@@ -139,10 +142,10 @@ def _input(job: Job, inputs: Inputs) -> Any:
     if job.input is not None:
         return json.loads(job.input)
     try:
-        body = inputs.get(ids.input_key(job.tenant, job.id, job.body_sha)).decode()
+        body = inputs.get(ids.input_key(job.tenant, job.id, job.body_sha))
     except Missing as error:
         raise Permanent("the input is no longer in the inputs bucket", "INPUT_MISSING") from error
-    if sha256(body) != job.body_sha:
+    if hashlib.sha256(body).hexdigest() != job.body_sha:
         raise Permanent("the input in the inputs bucket is not what was accepted: its hash differs", "INPUT_CHANGED")
     return json.loads(body)["input"]
 

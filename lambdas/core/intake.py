@@ -134,10 +134,12 @@ def _record(record: Mapping[str, Any], body: str, door: Door) -> Accepted | Prob
     try:
         if "input" not in record:
             door.inputs.put(ids.input_key(record["tenant"], record["pk"], record["body_sha"]), body.encode())
-        standing = door.store.create(record)
+    except Unavailable as error:
+        return _after_trouble(Unavailable(str(error), unknown=False), record, door)  # the record was not tried
+    try:
+        return _answer(record, door.store.create(record))
     except Unavailable as error:
         return _after_trouble(error, record, door)
-    return _answer(record, standing)
 
 
 def new_record(
@@ -190,7 +192,8 @@ def _answer(record: Mapping[str, Any], standing: Mapping[str, Any] | None) -> Ac
 
 
 def _after_trouble(error: Unavailable, record: Mapping[str, Any], door: Door) -> Accepted | Problem:
-    """The put's outcome is not known: one consistent read decides, if it can."""
+    """One consistent read decides, if it finds the record. If it finds none, a put whose reply is missing may still
+    be under way: that stays unknown."""
     job_id = record["pk"]
     try:
         standing = door.store.read(job_id)
@@ -200,6 +203,6 @@ def _after_trouble(error: Unavailable, record: Mapping[str, Any], door: Door) ->
         return _answer(record, standing)
     if error.unknown:
         detail = "It is not known whether the event was recorded. Send it again with the same Idempotency-Key."
-        return Problem(503, "unknown", "The outcome is unknown", detail, None, job_id)
+        return Problem(503, "unknown", "The outcome is unknown", detail, job_id=job_id, cause=str(error))
     detail = "The event was not accepted: nothing was recorded. Send it again with the same Idempotency-Key."
-    return Problem(503, "not-accepted", "The event was not accepted", detail)
+    return Problem(503, "not-accepted", "The event was not accepted", detail, cause=str(error))

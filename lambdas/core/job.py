@@ -48,6 +48,7 @@ class Job:
     claimed_at: Instant | None = None
     lease_until: Instant | None = None
     finished_at: Instant | None = None
+    handed_over_at: Instant | None = None
     due_at: Instant | None = None
     expires_at: int | None = None
     result_key: str | None = None
@@ -66,7 +67,9 @@ class Job:
         return self.is_final and self.due_at is None
 
 
-_INSTANTS = ("created_at", "not_before", "deadline_at", "claimed_at", "lease_until", "finished_at", "due_at")
+_INSTANTS = (
+    "created_at", "not_before", "deadline_at", "claimed_at", "lease_until", "finished_at", "handed_over_at", "due_at",
+)  # fmt: skip
 _PLAIN = (
     "tenant", "type", "status", "attempt", "tries", "body_sha", "crashes", "run", "sample", "waits",
     "backoff_ms", "cost", "late_cost", "fresh", "input", "trace_id", "claim_id", "expires_at", "result_key",

@@ -40,7 +40,7 @@ class RetryPolicy:
             return ceiling * draw()
         if self.jitter == "equal":
             return ceiling / 2 + ceiling / 2 * draw()
-        highest = max(self.base_s, 3 * previous_s)
+        highest = 3 * max(self.base_s, previous_s)
         return min(self.cap_s, self.base_s + (highest - self.base_s) * draw())
 
 

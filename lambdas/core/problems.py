@@ -18,6 +18,7 @@ class Problem:
     detail: str
     pointer: str | None = None
     job_id: str | None = None
+    cause: str = ""  # for the log alone
 
     def body(self) -> dict[str, Any]:
         told: dict[str, Any] = {

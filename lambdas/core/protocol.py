@@ -70,7 +70,7 @@ _ROWS = (
         both(equal("status", PENDING), equal("attempt", Param("next_attempt"))),
     ),
     Rule("cancel", "9", OPEN, CANCELLED, In("status", OPEN), equal("status", CANCELLED)),
-    Rule("book_late", "9", (CANCELLED,), None, _left_in(CANCELLED)),
+    Rule("book_late", "9", (CANCELLED,), None, both(_left_in(CANCELLED), Absent("late_cost")), _left_in(CANCELLED)),
     Rule("delete", "9d", FINAL, DELETED, both(SEEN, Absent("due_shard")), equal("status", DELETED)),
     Rule("hand_over", "10", FINAL, None, SEEN),
     Rule(

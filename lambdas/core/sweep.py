@@ -14,7 +14,7 @@ from lambdas.core import changes, ids
 from lambdas.core.dispatching import dispatch
 from lambdas.core.job import Job, UnreadableRecord, from_record
 from lambdas.core.policy import Limits
-from lambdas.core.ports import Applied, JobStore, Notice, Now, Outbox, WorkQueue
+from lambdas.core.ports import Applied, JobStore, Notice, Now, Outbox, Unavailable, WorkQueue
 from lambdas.core.protocol import Change
 from lambdas.core.times import Instant, after, seconds_between
 
@@ -118,20 +118,30 @@ class Sweeper:
     def sweep(self) -> Swept:
         """All jobs that are due, as far as the time goes; what is left stays due. Raises Unavailable."""
         started = self.now()
-        for found in self._due(started):
-            self._act(found, started)
+        for job_id in self._due(started):
+            self._look_after(job_id, started)
         self._send_again()
         return self.swept
 
-    def _due(self, started: Instant) -> Iterator[Job]:
+    def _look_after(self, job_id: str, now: Instant) -> None:
+        """One job; a record that the store refuses to read or write must not keep the sweep from the others."""
+        try:
+            job = self._read(job_id)
+            if job is not None:
+                self._act(job, now)
+        except Unavailable as trouble:
+            self.swept.failed += 1
+            self.notice("not_swept", job_id=job_id, detail=str(trouble))
+
+    def _due(self, started: Instant) -> Iterator[str]:
         for shard in ids.due_shards():
-            for job_id in self.store.due(shard, started, DUE_PER_SHARD):
+            found = self.store.due(shard, started, DUE_PER_SHARD)
+            self.swept.complete = self.swept.complete and len(found) < DUE_PER_SHARD
+            for job_id in found:
                 if self.time_left_s() < 2 * self.limits.settle_s:
                     self.swept.complete = False
                     return
-                job = self._read(job_id)
-                if job is not None:
-                    yield job
+                yield job_id
 
     def _read(self, job_id: str) -> Job | None:
         record = self.store.read(job_id)
@@ -182,13 +192,28 @@ class Sweeper:
         """Depth gate: while the queue holds a message for each of them, more would only make a storm."""
         if not self._waiting:
             return
-        gated = self.queue.depth() >= len(self._waiting)
+        gated = self._depth() >= len(self._waiting)
         for batch in _batches(self._waiting, PAGE):
             taken = batch if gated else self._taken(batch)
             for again in taken:
-                self.store.apply(again.job.id, again.push)
+                self._push(again)
             self.swept.sent += 0 if gated else len(taken)
             self.swept.held_back += len(taken) if gated else 0
+
+    def _depth(self) -> int:
+        """How full the queue is; as long as nobody can say, sending is the safe side."""
+        try:
+            return self.queue.depth()
+        except Unavailable as trouble:
+            self.notice("depth_unknown", detail=str(trouble))
+            return 0
+
+    def _push(self, again: SendAgain) -> None:
+        try:
+            self.store.apply(again.job.id, again.push)
+        except Unavailable as trouble:
+            self.swept.failed += 1
+            self.notice("not_swept", job=again.job, detail=str(trouble))
 
     def _taken(self, batch: Sequence[SendAgain]) -> list[SendAgain]:
         """Those whose message the queue took; the others stay due."""

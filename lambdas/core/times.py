@@ -19,7 +19,10 @@ def instant(written: str) -> Instant:
     read = datetime.fromisoformat(written.upper())
     if read.tzinfo is None:
         raise ValueError(f"a date-time needs an offset: {written!r}")
-    return read.astimezone(UTC)
+    try:
+        return read.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"beyond the calendar: {written!r}") from None
 
 
 def after(start: Instant, seconds: float) -> Instant:

@@ -47,7 +47,7 @@ Verdict = Done | Wait | Failed
 
 def judge(raised: BaseException, now: Instant, draw: Draw) -> Verdict:
     """The one table from what was raised to what happens."""
-    said = str(raised)
+    said = _said(raised)
     match raised:
         case NotReady():
             return Wait(changes.error("NOT_READY", said), raised.retry_after)
@@ -68,6 +68,14 @@ def judge(raised: BaseException, now: Instant, draw: Draw) -> Verdict:
             return _judge_model(raised)
         case _:
             return Failed(changes.error("TASK_ERROR", f"{type(raised).__name__}: {said}"))
+
+
+def _said(raised: BaseException) -> str:
+    """Its text; an exception may even fail at telling it."""
+    try:
+        return str(raised)
+    except Exception:
+        return "(it could not say what)"
 
 
 def _judge_model(raised: ModelError) -> Verdict:

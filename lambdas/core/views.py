@@ -6,6 +6,7 @@ import base64
 import binascii
 import heapq
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -66,8 +67,8 @@ def timeline(found: Job) -> dict[str, Any]:
     events = [dict(line) for line in found.history]
     if found.status == PROCESSING and found.claimed_at:
         events.append({"at": times.text(found.claimed_at), "what": "claimed", "attempt": found.attempt})
-    if found.is_handed_over:
-        events.append({"what": "handed_over", "attempt": found.attempt})
+    if found.handed_over_at:
+        events.append({"at": times.text(found.handed_over_at), "what": "handed_over", "attempt": found.attempt})
     return {"job_id": found.id, "status": found.status, "events": events, "left_out": found.history_left_out}
 
 
@@ -93,13 +94,20 @@ class Page:
     cursor: Mapping[str, tuple[str, str]] | None = None  # shard -> (created_at, job id) of the last one seen
 
 
+def whole(written: str, least: int, most: int) -> int | None:
+    """A whole number as a query string writes it; None when it is none or out of bounds."""
+    if not re.fullmatch(r"0|[1-9][0-9]{0,8}", written):
+        return None
+    return int(written) if least <= int(written) <= most else None
+
+
 def page_of(query: Mapping[str, str], statuses: tuple[str, ...]) -> Page | Problem:
     """The page that a query string asks for, or what is wrong with it."""
     unknown = query.keys() - {"limit", "status", "type", "cursor"}
     if unknown:
         return bad_request(f"unknown query parameter {min(unknown)[:40]!r}; known: status, type, limit, cursor")
     limit = query.get("limit", str(LIST_DEFAULT))
-    if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:6]) <= LIST_MAX):
+    if whole(limit, 1, LIST_MAX) is None:
         return bad_request(f"limit must be a whole number from 1 to {LIST_MAX}")
     if "status" in query and query["status"] not in statuses:
         return bad_request(f"status must be one of {', '.join(statuses)}")

@@ -28,15 +28,19 @@ class Parts:
 
 
 def build(environment: Environment) -> Parts:
+    log = StepLog("accept")
+    checks, broken = types()
+    for type_, why in broken.items():
+        log.trouble("broken_task", type=type_, detail=why)
     door = Door(
         store=DynamoJobStore(client("dynamodb"), environment.text(names.JOBS_TABLE)),
         inputs=S3Objects(client("s3"), environment.text(names.INPUTS_BUCKET)),
-        types=types(),
+        types=checks,
         limits=environment.limits,
         now=clock.now,
         new_id=lambda: uuid.uuid4().hex,
     )
-    return Parts(door, environment.principals, StepLog("accept"))
+    return Parts(door, environment.principals, log)
 
 
 parts = on_start(build)
@@ -67,6 +71,13 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 def _refused(problem: Problem, log: StepLog, tenant: str = "") -> dict[str, Any]:
     say = log.trouble if problem.status >= 500 else log.notice
-    say("refused", tenant=tenant, status=problem.status, reason=problem.kind, job_id=problem.job_id)
+    say(
+        "refused",
+        tenant=tenant,
+        status=problem.status,
+        reason=problem.kind,
+        job_id=problem.job_id,
+        detail=problem.cause,
+    )
     headers = {"Retry_After": "2"} if problem.status == 503 else {}
     return http.problem(problem, **headers)

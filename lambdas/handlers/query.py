@@ -16,7 +16,7 @@ from lambdas.adapters.log import StepLog
 from lambdas.adapters.s3 import S3Objects
 from lambdas.contracts import names
 from lambdas.contracts.validation import load
-from lambdas.core import views
+from lambdas.core import times, views
 from lambdas.core.identity import tenant_of
 from lambdas.core.job import Job, from_record
 from lambdas.core.ports import JobStore, Missing, Results, Unavailable
@@ -25,6 +25,7 @@ from lambdas.core.problems import Problem, bad_request, gone, not_found
 INLINE_RESULT_BYTES = 1_000_000  # a Lambda answers 6 MB at most; larger results are fetched from S3
 LINK_S = 300
 POLL_S = 0.5
+WAIT_MAX_S = 20  # the contract's bound; a deployment may allow less
 LISTED = (*names.OPEN, *names.FINAL)
 
 
@@ -43,7 +44,7 @@ def build(environment: Environment) -> Parts:
         store=DynamoJobStore(client("dynamodb"), environment.text(names.JOBS_TABLE)),
         results=S3Objects(client("s3"), environment.text(names.RESULTS_BUCKET)),
         principals=environment.principals,
-        wait_max_s=environment.number(names.WAIT_MAX_S, 20),
+        wait_max_s=environment.number(names.WAIT_MAX_S, WAIT_MAX_S),
         log=StepLog("query"),
         contract=json.dumps(load("openapi.json")),
     )
@@ -116,7 +117,7 @@ def _get_jobs(tenant: str, event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _health() -> dict[str, Any]:
-    return http.answer(200, {"status": "ok", "time": clock.now().isoformat()})
+    return http.answer(200, {"status": "ok", "time": times.text(clock.now())})
 
 
 def _openapi() -> dict[str, Any]:
@@ -137,10 +138,10 @@ def _wait_of(event: Mapping[str, Any]) -> int | Problem:
     unknown = query.keys() - {"wait"}
     if unknown:
         return bad_request(f"unknown query parameter {min(unknown)[:40]!r}; known: wait")
-    wait = query.get("wait", "0")
-    if not (wait.isascii() and wait.isdigit() and int(wait[:6]) <= 20):
-        return bad_request("wait must be a whole number of seconds from 0 to 20")
-    return min(int(wait), parts().wait_max_s)
+    wait = views.whole(query.get("wait", "0"), 0, WAIT_MAX_S)
+    if wait is None:
+        return bad_request(f"wait must be a whole number of seconds from 0 to {WAIT_MAX_S}")
+    return min(wait, parts().wait_max_s)
 
 
 ROUTES: dict[str, Callable[[str, Mapping[str, Any]], dict[str, Any]]] = {

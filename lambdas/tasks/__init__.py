@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lambdas.contracts.validation import Check, compile_schema
 from lambdas.core.tasks import DECLARATION, Declaration, Task
+
+T = TypeVar("T")
 
 HERE = Path(__file__).parent
 
@@ -18,21 +20,28 @@ class BadTask(Exception):
     """A folder under `tasks/` that is no task; the message says what it lacks."""
 
 
-def types(folder: Path = HERE) -> dict[str, Check]:
-    """The check of each task's input, by type. Imports no task: the door must not stand or fall with one."""
-    return {type_of(place): compile_schema(schema["input"]) for place, schema in _schemas(folder)}
+def types(folder: Path = HERE) -> tuple[dict[str, Check], dict[str, str]]:
+    """The check of each task's input by type, and what is wrong with schemas that cannot be used. Imports no task:
+    the door must not stand or fall with one."""
+    return _each(folder, lambda place: compile_schema(_schema(place)["input"]))
 
 
 def load(folder: Path = HERE, package: str = __name__) -> tuple[dict[str, Task], dict[str, str]]:
     """All tasks by type, and what is wrong with those that cannot be loaded: one broken task harms no other."""
-    loaded: dict[str, Task] = {}
+    return _each(folder, lambda place: _load(place, package))
+
+
+def _each(folder: Path, make: Callable[[Path], T]) -> tuple[dict[str, T], dict[str, str]]:
+    made: dict[str, T] = {}
     broken: dict[str, str] = {}
-    for place, schema in _schemas(folder):
+    for place in sorted(folder.iterdir()):
+        if not (place / "task.py").is_file():
+            continue
         try:
-            loaded[type_of(place)] = _load(place, schema, package)
+            made[type_of(place)] = make(place)
         except (Exception, SystemExit) as error:
             broken[type_of(place)] = f"{type(error).__name__}: {error}"
-    return loaded, broken
+    return made, broken
 
 
 def type_of(place: Path) -> str:
@@ -40,7 +49,8 @@ def type_of(place: Path) -> str:
     return place.name.replace("_", "-")
 
 
-def _load(place: Path, schema: dict[str, Any], package: str) -> Task:
+def _load(place: Path, package: str) -> Task:
+    schema = _schema(place)
     module = importlib.import_module(f"{package}.{place.name}.task")
     found = [value for value in vars(module).values() if isinstance(getattr(value, DECLARATION, None), Declaration)]
     if len(found) != 1:
@@ -49,12 +59,6 @@ def _load(place: Path, schema: dict[str, Any], package: str) -> Task:
     if declaration.type != type_of(place):
         raise BadTask(f"{place.name}/task.py declares {declaration.type!r}; its folder says {type_of(place)!r}")
     return Task(declaration, found[0], compile_schema(schema["output"]))
-
-
-def _schemas(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    for place in sorted(folder.iterdir()):
-        if (place / "task.py").is_file():
-            yield place, _schema(place)
 
 
 def _schema(place: Path) -> dict[str, Any]:
