@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    ConnectTimeoutError,
-    EndpointConnectionError,
-    HTTPClientError,
-)
+from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError
 
 from lambdas.adapters.clients import code_of
 from lambdas.core.outcomes import ModelError, ModelErrorKind
@@ -59,7 +53,7 @@ class BedrockModel:
             raise _refusal(error) from error
         except (ConnectTimeoutError, EndpointConnectionError) as error:
             raise ModelError("transient", type(error).__name__, str(error)) from error  # nothing was sent
-        except (BotoCoreError, HTTPClientError) as error:
+        except Exception as error:  # cut, timed out, or (botocore's parser raises anything then) of another shape
             raise ModelError("transient", type(error).__name__, str(error), maybe_billed=True) from error
         return _reply(answer)
 

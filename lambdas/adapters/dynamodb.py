@@ -144,6 +144,8 @@ class Expression:
 
     def condition(self, condition: Condition, params: Mapping[str, Any]) -> str:
         match condition:
+            case All((part,)) | AnyOf((part,)):
+                return self.condition(part, params)  # DynamoDB refuses parentheses around what has some
             case All(parts):
                 return "(" + " AND ".join(self.condition(part, params) for part in parts) + ")"
             case AnyOf(parts):

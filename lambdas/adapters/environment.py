@@ -53,6 +53,7 @@ class Environment:
             sweep_period_s=self.number(names.SWEEP_PERIOD_S, default.sweep_period_s),
             record_days=self.number(names.RECORD_DAYS, default.record_days),
             max_samples=self.number(names.MAX_SAMPLES, default.max_samples),
+            not_before_s=self.number(names.NOT_BEFORE_MAX_S, default.not_before_s),
             model_timeout_s=self.number(names.MODEL_TIMEOUT_S, default.model_timeout_s),
             retry=retry,
         )

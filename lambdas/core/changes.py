@@ -9,7 +9,7 @@ from typing import Any
 from lambdas.contracts.names import FAILED, PENDING, PROCESSING
 from lambdas.core import ids, times
 from lambdas.core.job import Job, cut, entry, history_with
-from lambdas.core.policy import DAY_S, DISPATCH_DELAY_MAX_S, Limits
+from lambdas.core.policy import DAY_S, DISPATCH_DELAY_MAX_S, SKEW_S, Limits
 from lambdas.core.protocol import RULES, Change
 from lambdas.core.times import Instant, after
 
@@ -55,7 +55,12 @@ def claim(*, claim_id: str, max_tries: int, now: Instant, invocation_ends: Insta
     lease = after(invocation_ends, LEASE_MARGIN_S)
     return Change(
         RULES["claim"],
-        {"now": times.text(now), "max_tries": max_tries, "claim_id": claim_id},
+        {
+            "now": times.text(now),
+            "soon": times.text(after(now, SKEW_S)),
+            "max_tries": max_tries,
+            "claim_id": claim_id,
+        },
         sets={
             "status": PROCESSING,
             "claim_id": claim_id,
@@ -157,6 +162,7 @@ def expire(job: Job, *, now: Instant, max_tries: int, limits: Limits) -> Change:
         RULES["expire"],
         {**_seen(job), "now": times.text(now)},
         sets={"status": FAILED, "error": why, **_end(now, limits), **history_with(job, *claimed, line)},
+        removes=("claim_id",),
     )
 
 
@@ -217,6 +223,7 @@ def reap(job: Job, *, now: Instant, limits: Limits) -> Change:
             **history_with(job, *lines),
         },
         adds={"crashes": 1},
+        removes=("claim_id",),  # a late holder must not take this for an effect of its own
     )
 
 

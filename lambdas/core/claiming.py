@@ -11,7 +11,7 @@ from lambdas.contracts.names import DELETED, FAILED, PENDING, PROCESSING, WAITIN
 from lambdas.core import changes
 from lambdas.core.envelope import Hint, ReturnedLetter
 from lambdas.core.job import Job, from_record
-from lambdas.core.policy import Limits
+from lambdas.core.policy import SKEW_S, Limits
 from lambdas.core.ports import Applied, JobStore, Refused, Unavailable
 from lambdas.core.times import Instant, seconds_between
 
@@ -102,7 +102,7 @@ def _refused(
     if job.tries >= max_tries or job.deadline_at <= now:
         store.apply(job.id, changes.expire(job, now=now, max_tries=max_tries, limits=limits))
         return Acknowledge("used up", job)
-    if job.status == PENDING and job.not_before > now:
+    if job.status == PENDING and seconds_between(now, job.not_before) > SKEW_S:
         if hint.attempt == job.attempt:
             return Early(seconds_between(now, job.not_before))
         return Acknowledge("early, and of an older attempt", job)

@@ -61,7 +61,7 @@ def equal(field: str, operand: Param | str | int) -> Compare:
 
 
 def holds(condition: Condition, record: Record | None, params: Mapping[str, Any]) -> bool:
-    """DynamoDB's meaning: a comparison with an attribute that is not there is false."""
+    """DynamoDB's meaning: of the comparisons with an attribute that is not there, `<>` alone is true."""
     found: Record = record or {}
     match condition:
         case All(parts):
@@ -74,7 +74,7 @@ def holds(condition: Condition, record: Record | None, params: Mapping[str, Any]
             return found.get(field) in choices
         case Compare(field, operator, operand):
             if field not in found:
-                return False
+                return operator == "<>"
             right = params[operand.name] if isinstance(operand, Param) else operand
             return _compare(operator, found[field], right)
 

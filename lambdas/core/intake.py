@@ -111,9 +111,9 @@ def _fits(request: dict[str, Any], door: Door) -> dict[str, Any] | Problem:
 
 def _timely(request: dict[str, Any], door: Door) -> dict[str, Any] | Problem:
     if "not_before" in request:
-        latest = after(door.now(), door.limits.not_before_days * DAY_S)
+        latest = after(door.now(), door.limits.not_before_s)
         if times.instant(request["not_before"]) > latest:
-            days = door.limits.not_before_days
+            days = door.limits.not_before_s // DAY_S
             return unprocessable(f"not_before may be at most {days} days ahead.", "/not_before")
     return request
 

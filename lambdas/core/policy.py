@@ -10,6 +10,7 @@ Jitter = Literal["full", "equal", "decorrelated"]
 Draw = Callable[[], float]  # uniform in [0, 1)
 
 DAY_S = 86_400
+SKEW_S = 1.0  # the clocks of two Lambdas differ by milliseconds; a job may start so much early, to no harm
 DISPATCH_DELAY_MAX_S = 900  # SQS holds a message back for 15 minutes at most; longer waits are left to the sweep
 
 
@@ -57,7 +58,7 @@ class Limits:
     model_timeout_s: int = 60
     inline_input_bytes: int = 2_048
     input_bytes: int = 1_000_000
-    not_before_days: int = 30
+    not_before_s: int = 30 * DAY_S
     retry: RetryPolicy = RetryPolicy()
 
     @property

@@ -17,7 +17,7 @@ MINE = both(equal("status", PROCESSING), equal("attempt", Param("attempt")), equ
 SEEN = both(equal("status", Param("seen_status")), equal("attempt", Param("seen_attempt")))
 LAPSED = both(equal("status", PROCESSING), Compare("lease_until", "<", Param("now")))
 NOT_HELD = either(Compare("status", "<>", PROCESSING), Compare("lease_until", "<", Param("now")))
-CLAIMABLE = either(both(equal("status", PENDING), Compare("not_before", "<=", Param("now"))), LAPSED)
+CLAIMABLE = either(both(equal("status", PENDING), Compare("not_before", "<=", Param("soon"))), LAPSED)
 
 
 def _left_in(status: str) -> Condition:

@@ -11,7 +11,7 @@ from lambdas.contracts.names import FAILED, PENDING
 from lambdas.core import times
 from lambdas.core.envelope import DEAD_LETTERED, DISPATCHED, envelope, written
 from lambdas.core.job import Job
-from lambdas.core.policy import DISPATCH_DELAY_MAX_S
+from lambdas.core.policy import DISPATCH_DELAY_MAX_S, SKEW_S
 from lambdas.core.ports import Message
 from lambdas.core.times import Instant
 
@@ -50,7 +50,7 @@ def work_message(job: Job, now: Instant) -> Message | None:
     wait = times.seconds_between(now, job.not_before)
     if wait > DISPATCH_DELAY_MAX_S:
         return None
-    delay = math.ceil(wait) + 1 if wait > 0 else 0  # a message is better late by a second than early
+    delay = math.ceil(wait) + 1 if wait > SKEW_S else 0  # a message is better late by a second than early
     body = envelope(job, DISPATCHED, {"attempt": job.attempt, "crashes": job.crashes}, now, status=PENDING)
     attributes = {
         "event_type": DISPATCHED,

@@ -1,0 +1,179 @@
+"""The door: the HTTP API, who may come in, and the functions behind its routes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_apigatewayv2 as http
+from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAuthorizer
+from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
+from constructs import Construct
+
+from infra.function import Function
+from infra.limits import DAY_S
+from infra.packaging import Packaging
+from infra.retention import log_group
+from infra.settings import Settings
+from infra.storage import Storage
+from lambdas.contracts import names
+
+
+@dataclass(frozen=True)
+class Route:
+    """One route of lambdas/contracts/openapi.json, and the function that answers it."""
+
+    method: http.HttpMethod
+    path: str
+    function: str
+    public: bool = False
+
+
+ROUTES = (
+    Route(http.HttpMethod.POST, "/jobs", "accept"),
+    Route(http.HttpMethod.GET, "/jobs", "query"),
+    Route(http.HttpMethod.GET, "/jobs/{id}", "query"),
+    Route(http.HttpMethod.GET, "/jobs/{id}/result", "query"),
+    Route(http.HttpMethod.GET, "/jobs/{id}/events", "query"),
+    Route(http.HttpMethod.GET, "/health", "query", public=True),
+    Route(http.HttpMethod.GET, "/openapi.json", "query", public=True),
+)
+
+
+class Api(Construct):
+    """`http_api` with its routes, `accept` and `query`."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        packaging: Packaging,
+        settings: Settings,
+        storage: Storage,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.accept = _accept(self, packaging, settings, storage)
+        self.query = _query(self, packaging, settings, storage)
+        self.http_api = http.HttpApi(
+            self,
+            "Http",
+            api_name=Stack.of(self).stack_name,
+            default_authorizer=_authorizer(settings),
+            cors_preflight=_cors(settings),
+            create_default_stage=False,
+        )
+        self._stage(settings)
+        for role, function in (("accept", self.accept), ("query", self.query)):
+            integration = HttpLambdaIntegration(role.capitalize(), function.resource)
+            for route in (r for r in ROUTES if r.function == role):
+                self.http_api.add_routes(
+                    path=route.path,
+                    methods=[route.method],
+                    integration=integration,
+                    authorizer=http.HttpNoneAuthorizer() if route.public else None,
+                )
+
+    def _stage(self, settings: Settings) -> None:
+        self.access_log = log_group(self, "AccessLog", settings)
+        http.CfnStage(
+            self,
+            "Stage",
+            api_id=self.http_api.api_id,
+            stage_name="$default",
+            auto_deploy=True,
+            default_route_settings=http.CfnStage.RouteSettingsProperty(
+                throttling_rate_limit=settings.throttle_rate,
+                throttling_burst_limit=settings.throttle_burst,
+            ),
+            access_log_settings=http.CfnStage.AccessLogSettingsProperty(
+                destination_arn=self.access_log.log_group_arn, format=json.dumps(ACCESS_LOG)
+            ),
+        )
+
+
+# one JSON line per request; the caller, so that a refused one can be found
+ACCESS_LOG = {
+    "timestamp": "$context.requestTime",
+    "request_id": "$context.requestId",
+    "ip": "$context.identity.sourceIp",
+    "caller": "$context.identity.userArn",
+    "route": "$context.routeKey",
+    "path": "$context.path",
+    "status": "$context.status",
+    "bytes": "$context.responseLength",
+    "latency_ms": "$context.responseLatency",
+    "function_error": "$context.integrationErrorMessage",
+    "authorizer_error": "$context.authorizer.error",
+    "error": "$context.error.message",
+}
+
+
+def _accept(scope: Construct, packaging: Packaging, settings: Settings, storage: Storage) -> Function:
+    """Records the job, and its input in S3 when large."""
+    accept = Function(
+        scope,
+        "accept",
+        packaging=packaging,
+        settings=settings,
+        timeout_s=settings.accept_timeout_s,
+        environment={
+            names.JOBS_TABLE: storage.jobs.table_name,
+            names.INPUTS_BUCKET: storage.inputs.bucket_name,
+            names.TENANTS: json.dumps(dict(settings.tenants)),
+            names.DEADLINE_S: str(settings.deadline_s),
+            names.DUE_GRACE_S: str(settings.due_grace_s),
+            names.NOT_BEFORE_MAX_S: str(settings.not_before_max_days * DAY_S),
+        },
+    )
+    accept.allow("dynamodb:PutItem", "dynamodb:GetItem", on=storage.jobs.table_arn)
+    accept.allow("s3:PutObject", on=storage.inputs.arn_for_objects(f"{names.INPUTS_PREFIX}*"))
+    return accept
+
+
+def _query(scope: Construct, packaging: Packaging, settings: Settings, storage: Storage) -> Function:
+    """Reads jobs and results, and changes nothing."""
+    query = Function(
+        scope,
+        "query",
+        packaging=packaging,
+        settings=settings,
+        timeout_s=settings.query_timeout_s,
+        environment={
+            names.JOBS_TABLE: storage.jobs.table_name,
+            names.RESULTS_BUCKET: storage.results.bucket_name,
+            names.TENANTS: json.dumps(dict(settings.tenants)),
+            names.WAIT_MAX_S: str(settings.wait_max),
+        },
+    )
+    query.allow("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", on=storage.jobs.table_arn)
+    query.allow("dynamodb:Query", on=f"{storage.jobs.table_arn}/index/{names.TENANT_INDEX}")
+    query.allow("s3:GetObject", on=storage.results.arn_for_objects(f"{names.RESULTS_PREFIX}*"))
+    query.allow("s3:ListBucket", on=storage.results.bucket_arn)  # else a result that is gone is 403, not 404
+    return query
+
+
+def _authorizer(settings: Settings) -> http.IHttpRouteAuthorizer:
+    if not settings.jwt_issuer:
+        return HttpIamAuthorizer()
+    return HttpJwtAuthorizer("Jwt", settings.jwt_issuer, jwt_audience=list(settings.jwt_audience))
+
+
+def _cors(settings: Settings) -> http.CorsPreflightOptions | None:
+    if not settings.cors_origins:
+        return None
+    return http.CorsPreflightOptions(
+        allow_origins=list(settings.cors_origins),
+        allow_methods=[http.CorsHttpMethod.GET, http.CorsHttpMethod.POST],
+        allow_headers=[
+            "authorization",
+            "content-type",
+            "idempotency-key",
+            "x-amz-content-sha256",
+            "x-amz-date",
+            "x-amz-security-token",
+        ],
+        expose_headers=["location", "retry-after"],
+        max_age=Duration.hours(1),
+    )

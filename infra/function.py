@@ -1,0 +1,66 @@
+"""The one opinionated Lambda: what every function has, and the only way to permit it something."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from infra.packaging import Packaging
+from infra.retention import log_group
+from infra.settings import Settings
+
+
+class Function(Construct):
+    """A part that runs (accept, worker, …): function, log group, and a role that may do nothing yet."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        role: str,
+        *,
+        packaging: Packaging,
+        settings: Settings,
+        timeout_s: int,
+        environment: Mapping[str, str],
+        memory_mb: int | None = None,
+    ) -> None:
+        super().__init__(scope, role.capitalize())
+        self.log_group = log_group(self, "Logs", settings)
+        self.role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            description=f"What the function {role} may do",
+        )
+        self.log_group.grant_write(self.role)
+        self.resource = lambda_.Function(
+            self,
+            "Function",
+            description=f"Neverdrop: {role}",
+            runtime=lambda_.Runtime.PYTHON_3_13,
+            architecture=lambda_.Architecture.ARM_64,
+            handler=f"lambdas.handlers.{role}.handler",
+            code=packaging.code,
+            layers=[packaging.layer],
+            role=self.role,
+            log_group=self.log_group,
+            timeout=Duration.seconds(timeout_s),
+            memory_size=memory_mb or settings.memory_mb,
+            environment={
+                "LOG_LEVEL": settings.log_level,
+                # metrics carry it as their dimension `service`: two environments of an account must differ
+                "POWERTOOLS_SERVICE_NAME": Stack.of(self).stack_name,
+                **environment,
+            },
+        )
+
+    def allow(self, *actions: str, on: str | list[str], when: Mapping[str, Any] | None = None) -> None:
+        """Permit these actions on these ARNs, and nothing else."""
+        self.role.add_to_principal_policy(
+            iam.PolicyStatement(actions=list(actions), resources=[on] if isinstance(on, str) else on, conditions=when)
+        )

@@ -1,0 +1,163 @@
+"""What the settings must keep: bounds of AWS, and the inequalities without which nothing is promised."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Container, Iterator
+from dataclasses import fields
+
+from infra.settings import Settings
+
+DAY_S = 86_400
+_MONTHS = (30, 60, 90, 120, 150, 180, 365, 400, 545)
+_YEARS = (731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
+LOG_DAYS = (1, 3, 5, 7, 14, *_MONTHS, *_YEARS)  # CloudWatch knows no other retention
+_PRINCIPAL = re.compile(r"arn:[a-z-]+:(iam|sts)::\d{12}:\S+")
+_TENANT = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def problems(settings: Settings, priced: Container[str] | None = None) -> list[str]:
+    """Everything that is wrong with these settings, each with what to do; empty if they can be deployed.
+
+    `priced` has the models whose price is known; None leaves that open.
+    """
+    bounds = list(_bounds(settings))
+    if bounds:
+        return bounds  # an inequality between impossible numbers would only confuse
+    return [
+        *_choices(settings),
+        *_identities(settings),
+        *_models(settings, priced),
+        *_inequalities(settings),
+        *_retentions(settings),
+    ]
+
+
+def _bounds(settings: Settings) -> Iterator[str]:
+    for one in fields(settings):
+        value = getattr(settings, one.name)
+        low, high, pattern, meaning = (one.metadata.get(key) for key in ("low", "high", "pattern", "meaning"))
+        if low is not None and not low <= value <= high:
+            yield f"{one.name} is {value}, but must be between {low} and {high}: {meaning}"
+        words = (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ()
+        for word in words:
+            if pattern is not None and not re.fullmatch(pattern, word):
+                yield f"{one.name} has {word!r}, which does not look like one: {meaning}"
+
+
+def _choices(s: Settings) -> Iterator[str]:
+    if s.log_days not in LOG_DAYS:
+        nearest = min(LOG_DAYS, key=lambda days: abs(days - s.log_days))
+        yield f"log_days is {s.log_days}, which CloudWatch does not offer: take {nearest}"
+    if s.sweep_period_s % 60:
+        yield f"sweep_period_s is {s.sweep_period_s}, but the Scheduler counts minutes: take a multiple of 60"
+    if "*" in s.cors_origins and len(s.cors_origins) > 1:
+        yield "cors_origins has '*' beside other origins: name the origins, or leave '*' alone"
+
+
+def _identities(s: Settings) -> Iterator[str]:
+    if bool(s.jwt_issuer) != bool(s.jwt_audience):
+        yield "jwt_issuer and jwt_audience belong together: set both, or neither for SigV4"
+    if s.jwt_issuer and s.tenants:
+        yield "tenants maps IAM principals, but with jwt_issuer a token names its tenant: remove one"
+    for principal, tenant in s.tenants.items():
+        if not _PRINCIPAL.fullmatch(principal):
+            yield f"tenants has the key {principal!r}: it must be a principal's ARN, arn:aws:iam::<account>:…"
+        if not _TENANT.fullmatch(tenant):
+            yield f"tenants gives {principal!r} the tenant {tenant!r}: it must match {_TENANT.pattern}"
+
+
+def _models(s: Settings, priced: Container[str] | None) -> Iterator[str]:
+    try:
+        routes = s.model_routes
+    except ValueError as error:
+        yield str(error)
+        return
+    if len({route.model_id for route in routes}) < len(routes):
+        yield "models names a model twice: name each once"
+    for route in routes:
+        if priced is not None and route.foundation_model not in priced:
+            yield f"no price is known for {route.foundation_model!r}: add it to lambdas/core/prices.py"
+
+
+def _inequalities(s: Settings) -> Iterator[str]:
+    """Times within one job's life, in seconds: section 2 of the protocol, and what it takes for granted."""
+    repair_s = s.lease_s + s.sweep_period_s
+    rules = (
+        (
+            s.lease_s < s.visibility_s <= 43_200,
+            "a message must return ({visibility_s} s) after its lease ended ({lease_s} s) within 12 hours: "
+            "lower worker_timeout_s or batch_window_s",
+        ),
+        (
+            s.model_timeout_s <= s.worker_timeout_s - 10,
+            "model_timeout_s ({model_timeout_s}) must leave ten seconds of worker_timeout_s "
+            "({worker_timeout_s}) in which to save the answer",
+        ),
+        (
+            s.dispatch_timeout_s < s.due_grace_s,
+            "due_grace_s ({due_grace_s}) must exceed dispatch_timeout_s ({dispatch_timeout_s}), "
+            "or the sweep sends what dispatch is about to send",
+        ),
+        (
+            s.due_grace_s <= s.lease_s,
+            "due_grace_s ({due_grace_s}) must be at most worker_timeout_s + 10 ({lease_s}), "
+            "or a crashed job waits longer than promised",
+        ),
+        (
+            s.stream_age_s < DAY_S,
+            "stream_age_s ({stream_age_s}) must be below the 24 hours that the stream remembers",
+        ),
+        (
+            s.deadline_s > repair_s,
+            "deadline_s ({deadline_s}) must exceed a lease and a sweep ({repair_s}), or no crash is repaired",
+        ),
+        (
+            s.retry_base_s <= s.retry_cap_s < s.deadline_s,
+            "retry_base_s ({retry_base_s}) must be at most retry_cap_s ({retry_cap_s}), "
+            "and that below deadline_s ({deadline_s})",
+        ),
+        (
+            s.wait_max <= s.query_timeout_s - 4,
+            "wait_max ({wait_max}) must leave four seconds of query_timeout_s ({query_timeout_s}) to answer",
+        ),
+        (
+            s.sweep_timeout_s <= s.sweep_period_s,
+            "sweep_timeout_s ({sweep_timeout_s}) must be at most sweep_period_s ({sweep_period_s}), or sweeps overlap",
+        ),
+    )
+    seen = {**vars(s), "lease_s": s.lease_s, "visibility_s": s.visibility_s, "repair_s": repair_s}
+    yield from (message.format_map(seen) for holds, message in rules if not holds)
+
+
+def _retentions(s: Settings) -> Iterator[str]:
+    """What is kept must outlive what points to it, in days."""
+    moved = s.work_days + math.ceil(s.deadline_s / DAY_S)
+    redriven = moved + s.dlq_days  # the last day on which a letter may reopen its job
+    answered = s.record_days + redriven
+    stored = max(s.answer_days, answered + s.not_before_max_days)
+    rules = (
+        (
+            s.dlq_days >= moved,
+            "dlq_days ({dlq_days}) must be at least work_days and the deadline ({moved}): "
+            "moving a message to the dead letters does not restart its clock",
+        ),
+        (
+            s.record_days >= redriven,
+            "record_days ({record_days}) must be at least work_days, dlq_days and the deadline ({redriven}), "
+            "or a letter comes back to no record",
+        ),
+        (
+            s.answer_days >= answered,
+            "answer_days ({answer_days}) must be at least record_days, work_days, dlq_days and the deadline "
+            "({answered}), or a known answer is paid for again",
+        ),
+        (
+            s.object_days >= stored,
+            "object_days ({object_days}) must cover answer_days, and record_days, work_days, dlq_days, "
+            "the deadline and not_before_max_days ({stored}), or a record points to nothing",
+        ),
+    )
+    seen = {**vars(s), "moved": moved, "redriven": redriven, "answered": answered, "stored": stored}
+    yield from (message.format_map(seen) for holds, message in rules if not holds)

@@ -1,0 +1,164 @@
+"""What wakes somebody, and where they look: alarms with their topic, and the query that follows one job."""
+
+from __future__ import annotations
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra.api import Api
+from infra.dispatch import Dispatch
+from infra.function import Function
+from infra.processing import Processing
+from infra.queues import Queues
+from infra.settings import Settings
+from infra.sweep import Sweep
+from lambdas.contracts import names
+
+_FIVE_MINUTES = Duration.minutes(5)
+_QUIET = cloudwatch.TreatMissingData.NOT_BREACHING
+
+
+class Monitoring(Construct):
+    """`alerts`, every alarm with it as its action, and the saved query."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        settings: Settings,
+        queues: Queues,
+        api: Api,
+        dispatch: Dispatch,
+        processing: Processing,
+        sweep: Sweep,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.alerts = _alerts(self, settings)
+        functions = {
+            "Accept": api.accept,
+            "Query": api.query,
+            "Dispatch": dispatch.dispatch,
+            "Worker": processing.worker,
+            "Sweep": sweep.sweep,
+        }
+        self._watch_dead_letters("Work", queues.work_dead_letters)
+        self._watch_dead_letters("Dispatch", dispatch.dead_letters)
+        self._watch_dead_letters("Sweep", sweep.dead_letters)
+        self._watch_age(settings, queues.work, dispatch.dispatch)
+        for name, function in functions.items():
+            self._watch_function(name, function)
+        _timeline_of_a_job(self, list(functions.values()))
+
+    def _watch_dead_letters(self, name: str, queue: sqs.Queue) -> None:
+        """One alarm on letters lying there, one on more of them: the first stays red and says nothing new.
+
+        Letters that SQS moves itself are not counted as sent, so both look at what is visible.
+        """
+        lying = queue.metric_approximate_number_of_messages_visible(period=_FIVE_MINUTES, statistic="Maximum")
+        self._alarm(f"{name}DeadLetters", lying, 1, "Dead letters are waiting. See docs/deploying.md, dead letters.")
+        growth = cloudwatch.MathExpression(
+            # an idle queue sends no numbers at all: filled with zeros, its first letter is growth too
+            expression="DIFF(FILL(lying, 0))",
+            using_metrics={"lying": lying},
+            period=_FIVE_MINUTES,
+            label="new letters",
+        )
+        self._alarm(f"{name}DeadLettersGrowing", growth, 1, "More dead letters than five minutes ago.")
+
+    def _watch_age(self, settings: Settings, work: sqs.Queue, dispatch: Function) -> None:
+        self._alarm(
+            "OldestWorkMessage",
+            work.metric_approximate_age_of_oldest_message(period=_FIVE_MINUTES, statistic="Maximum"),
+            settings.oldest_message_alarm_s,
+            "Work waits too long: raise max_concurrency, or look why the worker is slow.",
+        )
+        self._alarm(
+            "DispatchLag",
+            dispatch.resource.metric("IteratorAge", period=_FIVE_MINUTES, statistic="Maximum"),
+            settings.due_grace_s * 1000,
+            "Dispatch lags behind the stream: the sweep has begun to send what it should have sent.",
+        )
+        self._alarm(
+            "OldestOpenJob",
+            cloudwatch.Metric(
+                namespace=names.METRIC_NAMESPACE,
+                metric_name=names.OLDEST_OPEN_JOB,
+                dimensions_map={names.METRIC_DIMENSION: Stack.of(self).stack_name},
+                period=_FIVE_MINUTES,
+                statistic="Maximum",
+            ),
+            settings.oldest_job_alarm_s,
+            "A job has been due for too long, or no sweep has reported for a quarter of an hour.",
+            periods=3,
+            missing=cloudwatch.TreatMissingData.BREACHING,  # every sweep reports: silence is the worse news
+        )
+
+    def _watch_function(self, name: str, function: Function) -> None:
+        lambda_ = function.resource
+        errors = lambda_.metric_errors(period=_FIVE_MINUTES)
+        self._alarm(f"{name}Errors", errors, 1, "A function raised, timed out or could not start.")
+        throttles = lambda_.metric_throttles(period=_FIVE_MINUTES)
+        self._alarm(f"{name}Throttles", throttles, 1, "Lambda's concurrency is used up: raise the account's quota.")
+
+    def _alarm(
+        self,
+        construct_id: str,
+        metric: cloudwatch.IMetric,
+        threshold: int,
+        description: str,
+        *,
+        periods: int = 1,
+        missing: cloudwatch.TreatMissingData = _QUIET,
+    ) -> None:
+        alarm = cloudwatch.Alarm(
+            self,
+            construct_id,
+            metric=metric,
+            threshold=threshold,
+            evaluation_periods=periods,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            treat_missing_data=missing,
+            alarm_description=description,
+        )
+        alarm.add_alarm_action(actions.SnsAction(self.alerts))
+
+
+def _alerts(scope: Construct, settings: Settings) -> sns.Topic:
+    # no key: CloudWatch cannot use the one that AWS manages, and alarms tell no secrets (ADR-0005)
+    alerts = sns.Topic(scope, "Alerts", display_name="Neverdrop alerts", enforce_ssl=True)
+    # any policy replaces the default one, which had let CloudWatch in
+    alerts.add_to_resource_policy(
+        iam.PolicyStatement(
+            actions=["sns:Publish"],
+            resources=[alerts.topic_arn],
+            principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+            conditions={"StringEquals": {"aws:SourceAccount": Stack.of(scope).account}},
+        )
+    )
+    if settings.alert_email:
+        alerts.add_subscription(subscriptions.EmailSubscription(settings.alert_email))
+    return alerts
+
+
+def _timeline_of_a_job(scope: Construct, functions: list[Function]) -> None:
+    """The saved query of CloudWatch Logs Insights that shows one job across all functions."""
+    logs.QueryDefinition(
+        scope,
+        "Timeline",
+        query_definition_name=f"{Stack.of(scope).stack_name}/One job, receipt to delivery",
+        log_groups=[function.log_group for function in functions],
+        query_string=logs.QueryString(
+            fields=["timestamp", "function", "step", "level", "job_id", "tenant", "attempt", "trace_id", "reason"],
+            filter_statements=['job_id = "PUT THE JOB ID HERE"'],
+            sort="@timestamp asc",
+            limit=1000,
+        ),
+    )

@@ -1,0 +1,130 @@
+"""Where jobs are done: the worker on the work queue, its model, and what it may touch."""
+
+from __future__ import annotations
+
+from aws_cdk import ArnFormat, Duration, Stack
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from infra.function import Function
+from infra.models import Route
+from infra.packaging import Packaging
+from infra.queues import Queues
+from infra.settings import Settings
+from infra.storage import Storage
+from lambdas.contracts import names
+
+
+class Processing(Construct):
+    """`worker`: claims a job, asks the model, stores the result."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        packaging: Packaging,
+        settings: Settings,
+        storage: Storage,
+        queues: Queues,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.worker = Function(
+            self,
+            "worker",
+            packaging=packaging,
+            settings=settings,
+            timeout_s=settings.worker_timeout_s,
+            memory_mb=settings.worker_memory_mb,
+            environment=_places(storage, queues) | _rules(settings),
+        )
+        _allow_records(self.worker, storage)
+        _allow_objects(self.worker, storage)
+        self.worker.allow("sqs:SendMessage", on=queues.work_dead_letters.queue_arn)
+        for route in settings.model_routes:
+            _allow_model(self.worker, route)
+        queues.work.grant_consume_messages(self.worker.role)  # receive, hide, delete
+        lambda_.EventSourceMapping(
+            self,
+            "Work",
+            target=self.worker.resource,
+            event_source_arn=queues.work.queue_arn,
+            batch_size=settings.batch_size,
+            max_batching_window=Duration.seconds(settings.batch_window_s),
+            max_concurrency=settings.max_concurrency,
+            report_batch_item_failures=True,
+        )
+
+
+def _places(storage: Storage, queues: Queues) -> dict[str, str]:
+    return {
+        names.JOBS_TABLE: storage.jobs.table_name,
+        names.ANSWERS_TABLE: storage.answers.table_name,
+        names.INPUTS_BUCKET: storage.inputs.bucket_name,
+        names.RESULTS_BUCKET: storage.results.bucket_name,
+        names.WORK_QUEUE_URL: queues.work.queue_url,
+        names.WORK_DLQ_URL: queues.work_dead_letters.queue_url,
+    }
+
+
+def _rules(settings: Settings) -> dict[str, str]:
+    return {
+        names.MODEL_ID: settings.model_routes[0].model_id,
+        names.MODEL_TIMEOUT_S: str(settings.model_timeout_s),
+        names.MAX_ATTEMPTS: str(settings.max_attempts),
+        names.RETRY_BASE_S: str(settings.retry_base_s),
+        names.RETRY_CAP_S: str(settings.retry_cap_s),
+        names.JITTER: settings.jitter,
+        names.MAX_SAMPLES: str(settings.max_samples),
+        names.ANSWER_DAYS: str(settings.answer_days),
+        names.RECORD_DAYS: str(settings.record_days),
+        names.DEADLINE_S: str(settings.deadline_s),
+        names.DUE_GRACE_S: str(settings.due_grace_s),
+        names.SWEEP_PERIOD_S: str(settings.sweep_period_s),
+    }
+
+
+def _allow_records(worker: Function, storage: Storage) -> None:
+    worker.allow("dynamodb:GetItem", "dynamodb:UpdateItem", on=storage.jobs.table_arn)
+    worker.allow(
+        "dynamodb:GetItem",
+        "dynamodb:PutItem",
+        "dynamodb:UpdateItem",
+        "dynamodb:DeleteItem",
+        on=storage.answers.table_arn,
+    )
+
+
+def _allow_objects(worker: Function, storage: Storage) -> None:
+    inputs, results = storage.inputs.arn_for_objects, storage.results.arn_for_objects
+    worker.allow("s3:GetObject", on=[inputs(f"{names.INPUTS_PREFIX}*"), inputs(f"{names.CONTEXT_PREFIX}*")])
+    worker.allow("s3:PutObject", on=results(f"{names.RESULTS_PREFIX}*"))
+    worker.allow("s3:GetObject", "s3:PutObject", "s3:DeleteObject", on=results(f"{names.ANSWERS_PREFIX}*"))
+    # without it a missing object is 403, which looks like a lost permission
+    worker.allow("s3:ListBucket", on=[storage.inputs.bucket_arn, storage.results.bucket_arn])
+
+
+def _allow_model(worker: Function, route: Route) -> None:
+    """The profile itself, and the model in each region it routes to, but there only through the profile."""
+    stack = Stack.of(worker)
+    served = [
+        stack.format_arn(
+            service="bedrock",
+            region=region,
+            account="",
+            resource="foundation-model",
+            resource_name=route.foundation_model,
+        )
+        for region in route.regions
+    ]
+    if not route.is_profile:
+        worker.allow("bedrock:InvokeModel", on=served)
+        return
+    profile = stack.format_arn(
+        service="bedrock",
+        resource="inference-profile",
+        resource_name=route.model_id,
+        arn_format=ArnFormat.SLASH_RESOURCE_NAME,
+    )
+    worker.allow("bedrock:InvokeModel", on=profile)
+    worker.allow("bedrock:InvokeModel", on=served, when={"StringEquals": {"bedrock:InferenceProfileArn": profile}})

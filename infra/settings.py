@@ -1,0 +1,117 @@
+"""Everything that can be set, with its default, its bounds and what it means: one typed place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from infra.models import Route, default_model, route
+
+
+def number(default: int, low: int, high: int, meaning: str) -> int:
+    value: int = field(default=default, metadata={"low": low, "high": high, "meaning": meaning})
+    return value
+
+
+def text(default: str, meaning: str, pattern: str = ".*") -> str:
+    value: str = field(default=default, metadata={"pattern": pattern, "meaning": meaning})
+    return value
+
+
+def texts(meaning: str, pattern: str) -> tuple[str, ...]:
+    value: tuple[str, ...] = field(default=(), metadata={"pattern": pattern, "meaning": meaning})
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The settings of one deployment. Names end in their unit where they have one."""
+
+    # where, and for whom
+    env: str = text("prod", "name of the environment: picks its settings from cdk.json", r"[a-z][a-z0-9-]{0,19}")
+    region: str = text(
+        "", "region; empty means the one of your credentials, else us-east-1", r"([a-z]{2}(-[a-z]+)+-\d)?"
+    )
+    keep_data: bool = field(
+        default=True, metadata={"meaning": "tables, buckets, dead letters and logs survive `cdk destroy`"}
+    )
+    alert_email: str = text("", "who gets the alarms; confirm the mail that AWS sends", r"([^@\s]+@[^@\s]+\.[^@\s]+)?")
+    log_level: str = text("INFO", "of every function", "DEBUG|INFO|WARNING|ERROR")
+
+    # the door
+    jwt_issuer: str = text("", "an OIDC issuer: tokens instead of SigV4", r"(https://\S+)?")
+    jwt_audience: tuple[str, ...] = texts("accepted audiences of those tokens", r"\S+")
+    tenants: Mapping[str, str] = field(
+        default_factory=lambda: MappingProxyType({}),
+        metadata={"meaning": "with SigV4: principal ARN → tenant; who is not named is its account"},
+    )
+    cors_origins: tuple[str, ...] = texts("web origins that may call the API", r"\*|https?://[^/\s]+")
+    throttle_rate: int = number(50, 1, 10_000, "requests per second, all routes together")
+    throttle_burst: int = number(100, 1, 5_000, "requests at once")
+    wait_max: int = number(20, 0, 25, "seconds that `?wait=` may hold an answer; 0 for small accounts")
+    accept_timeout_s: int = number(10, 3, 29, "timeout of accept")
+    query_timeout_s: int = number(29, 3, 29, "timeout of query; an HTTP API waits 30 s at most")
+    memory_mb: int = number(512, 128, 10_240, "memory of accept, query, dispatch and sweep")
+
+    # the model
+    models: tuple[str, ...] = texts(
+        "Bedrock models or inference profiles the worker may call, the first by default; "
+        "empty means Nova Lite of the region's geography",
+        r"\S+",
+    )
+    model_regions: tuple[str, ...] = texts(
+        "regions that those profiles route to, where infra/models.py does not know", r"[a-z]{2}(-[a-z]+)+-\d"
+    )
+    model_timeout_s: int = number(60, 5, 880, "longest wait for one model call")
+
+    # the work
+    worker_timeout_s: int = number(120, 30, 900, "timeout of the worker")
+    worker_memory_mb: int = number(1024, 128, 10_240, "memory of the worker")
+    batch_size: int = number(10, 1, 10, "messages per invocation, and threads in it")
+    batch_window_s: int = number(0, 0, 300, "seconds to wait for a fuller batch")
+    max_concurrency: int = number(5, 2, 1000, "workers at once (MaximumConcurrency of the queue's mapping)")
+    max_receive_count: int = number(5, 5, 1000, "deliveries before SQS itself moves a message to the dead letters")
+    max_attempts: int = number(5, 1, 100, "tries of a job, unless its task says otherwise")
+    retry_base_s: int = number(2, 1, 900, "first wait between tries")
+    retry_cap_s: int = number(900, 1, 43_200, "longest wait between tries")
+    jitter: str = text("full", "full, equal or decorrelated", "full|equal|decorrelated")
+    max_samples: int = number(2, 1, 10, "answers asked for when the task rejects them")
+    deadline_s: int = number(86_400, 300, 1_209_600, "a job not final by then is FAILED")
+    not_before_max_days: int = number(30, 1, 365, "how far ahead `not_before` may lie")
+
+    # dispatch and repair
+    dispatch_timeout_s: int = number(30, 5, 900, "timeout of dispatch; also what a stream record may lag")
+    stream_batch_size: int = number(100, 1, 1000, "stream records per invocation")
+    stream_age_s: int = number(3600, 60, 86_399, "age at which an undeliverable stream record is given up")
+    due_grace_s: int = number(120, 10, 900, "how long after its time a job is left alone by the sweep")
+    sweep_period_s: int = number(300, 60, 3600, "time between sweeps, whole minutes")
+    sweep_timeout_s: int = number(120, 10, 900, "timeout of sweep")
+
+    # what is kept, and for how long
+    record_days: int = number(90, 30, 3650, "records, after their end")
+    answer_days: int = number(120, 30, 3650, "paid answers: so long none is paid for twice")
+    object_days: int = number(150, 30, 3650, "inputs, results and large answers in S3")
+    work_days: int = number(4, 1, 13, "messages in the work queue")
+    dlq_days: int = number(14, 2, 14, "dead letters")
+    log_days: int = number(30, 1, 3653, "logs")
+
+    # when to wake somebody
+    oldest_message_alarm_s: int = number(900, 60, 86_400, "age of the oldest work message")
+    oldest_job_alarm_s: int = number(3600, 60, 1_209_600, "how long the oldest open job is overdue")
+
+    @property
+    def visibility_s(self) -> int:
+        """Visibility timeout of the work queue: six times the worker's timeout, and its window."""
+        return 6 * self.worker_timeout_s + self.batch_window_s
+
+    @property
+    def lease_s(self) -> int:
+        """A lease ends ten seconds after the platform killed its holder."""
+        return self.worker_timeout_s + 10
+
+    @property
+    def model_routes(self) -> tuple[Route, ...]:
+        """Every model that the worker may call, its default first."""
+        names = self.models or (default_model(self.region),)
+        return tuple(route(name, self.region, self.model_regions) for name in names)

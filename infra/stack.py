@@ -1,0 +1,75 @@
+"""The stack, composed in the order in which an event meets its parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from infra.api import Api
+from infra.dispatch import Dispatch
+from infra.monitoring import Monitoring
+from infra.notifications import Notifications
+from infra.outputs import Outputs
+from infra.packaging import Packaging
+from infra.processing import Processing
+from infra.queues import Queues
+from infra.settings import Settings
+from infra.storage import Storage
+from infra.sweep import Sweep
+
+
+class Neverdrop(Stack):
+    """Everything that is deployed."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, settings: Settings, **stack: Any) -> None:
+        super().__init__(scope, construct_id, description="Neverdrop: runs AI work and never drops any", **stack)
+        packaging = Packaging(self, "Packaging")
+        storage = Storage(self, "Storage", settings=settings)
+        queues = Queues(self, "Queues", settings=settings)
+        notifications = Notifications(self, "Notifications")
+
+        api = Api(self, "Api", packaging=packaging, settings=settings, storage=storage)
+        dispatch = Dispatch(
+            self,
+            "Dispatch",
+            packaging=packaging,
+            settings=settings,
+            storage=storage,
+            queues=queues,
+            notifications=notifications,
+        )
+        processing = Processing(
+            self, "Processing", packaging=packaging, settings=settings, storage=storage, queues=queues
+        )
+        sweep = Sweep(
+            self,
+            "Sweep",
+            packaging=packaging,
+            settings=settings,
+            storage=storage,
+            queues=queues,
+            notifications=notifications,
+        )
+        monitoring = Monitoring(
+            self,
+            "Monitoring",
+            settings=settings,
+            queues=queues,
+            api=api,
+            dispatch=dispatch,
+            processing=processing,
+            sweep=sweep,
+        )
+        Outputs(
+            self,
+            "Outputs",
+            storage=storage,
+            queues=queues,
+            notifications=notifications,
+            api=api,
+            dispatch=dispatch,
+            sweep=sweep,
+            monitoring=monitoring,
+        )

@@ -1,0 +1,92 @@
+"""The door: routes as the contract says, and nobody comes in unseen."""
+
+from __future__ import annotations
+
+import json
+
+from tests.infrastructure.conftest import ROOT, Synthesize
+from tests.infrastructure.templates import Template, target
+
+PUBLIC = {"GET /health", "GET /openapi.json"}
+
+
+def functions_by_route(template: Template) -> dict[str, str]:
+    """Route key to the handler that answers it."""
+    handlers = {}
+    for route in template.of_type("ApiGatewayV2::Route").values():
+        integration = target(route["Properties"]["Target"]).removeprefix("integrations/")
+        function = target(template.resources[integration]["Properties"]["IntegrationUri"])
+        handlers[route["Properties"]["RouteKey"]] = template.resources[function]["Properties"]["Handler"]
+    return handlers
+
+
+def test_the_routes_are_those_of_the_contract(prod: Template) -> None:
+    contract = json.loads((ROOT / "lambdas/contracts/openapi.json").read_text(encoding="utf-8"))
+    methods = ("get", "post", "put", "patch", "delete")
+    promised = {
+        f"{method.upper()} {path}" for path, item in contract["paths"].items() for method in methods if method in item
+    }
+    assert functions_by_route(prod).keys() == promised
+
+
+def test_accept_takes_jobs_and_query_answers_everything_else(prod: Template) -> None:
+    routes = functions_by_route(prod)
+    assert routes.pop("POST /jobs") == "lambdas.handlers.accept.handler"
+    assert set(routes.values()) == {"lambdas.handlers.query.handler"}
+
+
+def test_every_route_but_health_and_contract_wants_a_signature(prod: Template) -> None:
+    for route in prod.of_type("ApiGatewayV2::Route").values():
+        properties = route["Properties"]
+        wanted = "NONE" if properties["RouteKey"] in PUBLIC else "AWS_IAM"
+        assert properties["AuthorizationType"] == wanted, properties["RouteKey"]
+
+
+def test_with_an_issuer_every_route_but_health_and_contract_wants_its_token(synthesize: Synthesize) -> None:
+    template = synthesize(jwt_issuer="https://login.example.com/pool", jwt_audience=["app"])
+    authorizer = template.only("ApiGatewayV2::Authorizer")
+    assert authorizer["Properties"]["JwtConfiguration"] == {
+        "Issuer": "https://login.example.com/pool",
+        "Audience": ["app"],
+    }
+    for route in template.of_type("ApiGatewayV2::Route").values():
+        properties = route["Properties"]
+        if properties["RouteKey"] in PUBLIC:
+            assert properties["AuthorizationType"] == "NONE"
+        else:
+            assert properties["AuthorizationType"] == "JWT"
+            assert properties["AuthorizerId"] == {"Ref": template.id_of(authorizer)}
+
+
+def test_the_stage_is_throttled_and_logs_each_request_as_json(prod: Template) -> None:
+    stage = prod.only("ApiGatewayV2::Stage")["Properties"]
+    assert (stage["StageName"], stage["AutoDeploy"]) == ("$default", True)
+    assert stage["DefaultRouteSettings"] == {"ThrottlingRateLimit": 50, "ThrottlingBurstLimit": 100}
+    assert target(stage["AccessLogSettings"]["DestinationArn"]) in prod.of_type("Logs::LogGroup")
+    line = json.loads(stage["AccessLogSettings"]["Format"])
+    assert {"request_id", "status", "route", "latency_ms", "caller"} <= line.keys()
+    assert not any("authorization" in value.lower() for value in line.values())
+
+
+def test_functions_are_invoked_by_this_api_only(prod: Template) -> None:
+    api = prod.id_of(prod.only("ApiGatewayV2::Api"))
+    for permission in prod.of_type("Lambda::Permission").values():
+        assert permission["Properties"]["Principal"] == "apigateway.amazonaws.com"
+        assert f":{api}/" in target(permission["Properties"]["SourceArn"])
+
+
+def test_browsers_get_in_only_from_the_origins_that_are_set(prod: Template, synthesize: Synthesize) -> None:
+    assert "CorsConfiguration" not in prod.only("ApiGatewayV2::Api")["Properties"]
+    cors = synthesize(cors_origins=["https://app.example.com"]).only("ApiGatewayV2::Api")["Properties"][
+        "CorsConfiguration"
+    ]
+    assert cors["AllowOrigins"] == ["https://app.example.com"]
+    assert {"authorization", "content-type", "idempotency-key"} <= set(cors["AllowHeaders"])
+    assert "location" in cors["ExposeHeaders"]
+
+
+def test_tenants_reach_both_functions_behind_the_door(synthesize: Synthesize) -> None:
+    tenants = {"arn:aws:iam::111122223333:role/shop": "shop"}
+    template = synthesize(tenants=tenants)
+    for role in ("accept", "query"):
+        assert json.loads(template.environment(role)["TENANTS"]) == tenants

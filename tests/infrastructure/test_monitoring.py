@@ -1,0 +1,112 @@
+"""What wakes somebody: every alarm reaches the alerts topic, and looks at a number that really moves."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from lambdas.contracts import names
+from tests.infrastructure.conftest import Synthesize
+from tests.infrastructure.templates import Template, target
+
+
+def alarms(template: Template) -> list[dict[str, Any]]:
+    return [one["Properties"] for one in template.of_type("CloudWatch::Alarm").values()]
+
+
+def alerts(template: Template) -> str:
+    name: str = template.outputs["AlertsTopicArn"]["Value"]["Ref"]
+    return name
+
+
+def about(template: Template, metric: str) -> list[dict[str, Any]]:
+    return [alarm for alarm in alarms(template) if alarm.get("MetricName") == metric]
+
+
+def on(alarm: dict[str, Any]) -> str:
+    (dimension,) = alarm["Dimensions"]
+    return target(dimension["Value"]).removesuffix(".QueueName")
+
+
+def test_every_alarm_acts_on_the_alerts_topic(prod: Template) -> None:
+    assert len(alarms(prod)) == 19
+    for alarm in alarms(prod):
+        assert alarm["AlarmActions"] == [{"Ref": alerts(prod)}]
+        assert alarm.get("ActionsEnabled", True)
+        assert alarm["AlarmDescription"]
+
+
+def test_cloudwatch_may_publish_to_the_alerts_topic(prod: Template) -> None:
+    """A policy of our own replaces the default one, which had allowed it."""
+    (policy,) = (
+        one["Properties"]["PolicyDocument"]
+        for one in prod.of_type("SNS::TopicPolicy").values()
+        if one["Properties"]["Topics"] == [{"Ref": alerts(prod)}]
+    )
+    (allowed,) = (s for s in policy["Statement"] if s["Effect"] == "Allow")
+    assert allowed["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+    assert allowed["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+
+
+def test_each_dead_letter_queue_is_watched_for_letters_and_for_more_of_them(prod: Template) -> None:
+    """SQS-21: what SQS moves itself is not counted as sent."""
+    letters = set(prod.of_type("SQS::Queue")) - {prod.environment("worker")["WORK_QUEUE_URL"]["Ref"]}
+    lying = about(prod, "ApproximateNumberOfMessagesVisible")
+    assert {on(alarm) for alarm in lying} == letters
+    assert {(alarm["Threshold"], alarm["ComparisonOperator"]) for alarm in lying} == {
+        (1, "GreaterThanOrEqualToThreshold")
+    }
+    growing = [alarm["Metrics"] for alarm in alarms(prod) if "Metrics" in alarm]
+    watched = set()
+    for metrics in growing:
+        (expression,) = (metric for metric in metrics if "Expression" in metric)
+        (source,) = (metric["MetricStat"]["Metric"] for metric in metrics if "MetricStat" in metric)
+        assert expression["Expression"] == "DIFF(FILL(lying, 0))"
+        assert source["MetricName"] == "ApproximateNumberOfMessagesVisible"
+        watched.add(on(source))
+    assert watched == letters
+
+
+def test_waiting_work_and_a_lagging_dispatcher_are_noticed(prod: Template) -> None:
+    (age,) = about(prod, "ApproximateAgeOfOldestMessage")
+    assert (on(age), age["Threshold"]) == (prod.environment("worker")["WORK_QUEUE_URL"]["Ref"], 900)
+    (lag,) = about(prod, "IteratorAge")
+    assert on(lag) == prod.id_of(prod.function("dispatch"))
+    assert lag["Threshold"] == 1000 * int(prod.environment("sweep")["DUE_GRACE_S"])
+
+
+def test_the_oldest_open_job_is_watched_under_the_name_that_the_sweep_emits(prod: Template) -> None:
+    (alarm,) = about(prod, names.OLDEST_OPEN_JOB)
+    assert alarm["Namespace"] == names.METRIC_NAMESPACE
+    assert alarm["Dimensions"] == [
+        {"Name": names.METRIC_DIMENSION, "Value": prod.environment("sweep")["POWERTOOLS_SERVICE_NAME"]}
+    ]
+    assert (alarm["TreatMissingData"], alarm["EvaluationPeriods"]) == ("breaching", 3)
+
+
+@pytest.mark.parametrize("metric", ["Errors", "Throttles"])
+def test_every_function_is_watched_for(prod: Template, metric: str) -> None:
+    found = about(prod, metric)
+    assert {on(alarm) for alarm in found} == set(prod.of_type("Lambda::Function"))
+    assert {(alarm["Statistic"], alarm["Threshold"]) for alarm in found} == {("Sum", 1)}
+
+
+def test_an_address_is_subscribed_to_the_alerts(prod: Template, synthesize: Synthesize) -> None:
+    assert not prod.of_type("SNS::Subscription")
+    template = synthesize(alert_email="ops@example.com")
+    subscription = template.only("SNS::Subscription")["Properties"]
+    assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "ops@example.com")
+    assert subscription["TopicArn"] == {"Ref": alerts(template)}
+
+
+def test_one_saved_query_follows_a_job_through_all_functions(prod: Template) -> None:
+    query = prod.only("Logs::QueryDefinition")["Properties"]
+    assert "One job, receipt to delivery" in query["Name"]
+    logged = {
+        json.dumps(one["Properties"]["LoggingConfig"]["LogGroup"]) for one in prod.of_type("Lambda::Function").values()
+    }
+    assert {json.dumps(group) for group in query["LogGroupNames"]} == logged
+    assert "filter job_id = " in query["QueryString"]
+    assert all(field in query["QueryString"] for field in ("timestamp", "level", "step", "tenant", "attempt"))

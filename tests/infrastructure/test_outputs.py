@@ -1,0 +1,48 @@
+"""What the stack tells its operator."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.infrastructure.templates import Template
+
+NAMES = {
+    "ApiUrl", "JobsTableName", "AnswersTableName", "WorkQueueUrl", "WorkDlqUrl", "DispatchDlqUrl", "SweepDlqUrl",
+    "JobEventsTopicArn", "AlertsTopicArn", "InputsBucketName", "ResultsBucketName",
+}  # fmt: skip
+LINKS = {
+    "JobsTableConsole", "AnswersTableConsole", "WorkConsole", "WorkDlqConsole", "DispatchDlqConsole",
+    "SweepDlqConsole", "JobEventsConsole", "AlertsConsole", "InputsBucketConsole", "ResultsBucketConsole",
+}  # fmt: skip
+
+
+def resolved(value: Any) -> str:
+    """An intrinsic as CloudFormation would resolve it, for a queue's URL of a made-up account."""
+    match value:
+        case str():
+            return value
+        case {"Ref": str(name)}:
+            return f"https://sqs.us-east-1.amazonaws.com/111122223333/{name}"
+        case {"Fn::Join": [str(between), list(parts)]}:
+            return between.join(resolved(part) for part in parts)
+        case {"Fn::Select": [index, {"Fn::Split": [str(between), whole]}]}:
+            return resolved(whole).split(between)[int(index)]
+    raise AssertionError(json.dumps(value))
+
+
+def test_the_outputs_are_names_and_links_of_everything_an_operator_opens(prod: Template) -> None:
+    assert prod.outputs.keys() == NAMES | LINKS
+
+
+def test_links_open_the_console_of_the_region(prod: Template) -> None:
+    for link in LINKS:
+        assert json.dumps(prod.outputs[link]["Value"]).count("https://us-east-1.console.aws.amazon.com/") == 1
+
+
+def test_a_queue_link_carries_its_url_escaped(prod: Template) -> None:
+    queue = prod.outputs["WorkDlqUrl"]["Value"]["Ref"]
+    assert resolved(prod.outputs["WorkDlqConsole"]["Value"]) == (
+        "https://us-east-1.console.aws.amazon.com/sqs/v3/home#/queues/"
+        f"https%3A%2F%2Fsqs.us-east-1.amazonaws.com%2F111122223333%2F{queue}"
+    )
