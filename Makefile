@@ -29,8 +29,8 @@ $(READY): requirements.txt constraints.txt
 demo: $(READY)   ## From an event to a delivered result, live, on this machine
 	@$(BIN)/python -m local demo
 
-run: $(READY)    ## The whole stack on this machine, until you stop it (ARGS="--port 8080 …")
-	@$(BIN)/python -m local run --reload $(ARGS)
+run: $(READY)    ## The whole stack on this machine, until you stop it (ARGS="--port 9000 …")
+	@$(BIN)/python -m local run --port 8080 --aws-port 8081 --model-port 8082 --reload $(ARGS)
 
 test: $(READY)   ## All tests, on moto
 	@$(BIN)/python -m pytest $(ARGS)

@@ -43,6 +43,8 @@ class Processing(Construct):
         self.worker.allow("sqs:SendMessage", on=queues.work_dead_letters.queue_arn)
         for route in settings.model_routes:
             _allow_model(self.worker, route)
+        if settings.mail_from:
+            _allow_mail(self.worker, settings.mail_from)
         queues.work.grant_consume_messages(self.worker.role)  # receive, hide, delete
         lambda_.EventSourceMapping(
             self,
@@ -81,6 +83,7 @@ def _rules(settings: Settings) -> dict[str, str]:
         names.DEADLINE_S: str(settings.deadline_s),
         names.DUE_GRACE_S: str(settings.due_grace_s),
         names.SWEEP_PERIOD_S: str(settings.sweep_period_s),
+        **({names.MAIL_FROM: settings.mail_from} if settings.mail_from else {}),
     }
 
 
@@ -102,6 +105,15 @@ def _allow_objects(worker: Function, storage: Storage) -> None:
     worker.allow("s3:GetObject", "s3:PutObject", "s3:DeleteObject", on=results(f"{names.ANSWERS_PREFIX}*"))
     # without it a missing object is 403, which looks like a lost permission
     worker.allow("s3:ListBucket", on=[storage.inputs.bucket_arn, storage.results.bucket_arn])
+
+
+def _allow_mail(worker: Function, sender: str) -> None:
+    """From this address alone; SES asks for the identity that it has verified: the address, or its domain."""
+    identities = [
+        Stack.of(worker).format_arn(service="ses", resource="identity", resource_name=name)
+        for name in (sender, sender.partition("@")[2])
+    ]
+    worker.allow("ses:SendEmail", on=identities, when={"StringEquals": {"ses:FromAddress": sender}})
 
 
 def _allow_model(worker: Function, route: Route) -> None:

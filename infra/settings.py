@@ -79,6 +79,11 @@ class Settings:
     max_samples: int = number(2, 1, 10, "answers asked for when the task rejects them")
     deadline_s: int = number(86_400, 300, 1_209_600, "a job not final by then is FAILED")
     not_before_max_days: int = number(30, 1, 365, "how far ahead `not_before` may lie")
+    mail_from: str = text(
+        "",
+        "sender of tasks' e-mails, verified with SES; empty means that none are sent",
+        r"([^@\s]+@[^@\s]+\.[^@\s]+)?",
+    )
 
     # dispatch and repair
     dispatch_timeout_s: int = number(30, 5, 900, "timeout of dispatch; also what a stream record may lag")

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError
+from botocore.exceptions import (
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    NoRegionError,
+    ParamValidationError,
+)
 
 from lambdas.adapters.clients import code_of
 from lambdas.core.outcomes import ModelError, ModelErrorKind
@@ -34,6 +41,8 @@ KINDS: Mapping[str, ModelErrorKind] = {
 # The model may have worked, and been billed, before these were said.
 MAYBE_BILLED = {"ModelTimeoutException", "ModelErrorException", "ModelStreamErrorException"}
 
+_NOTHING_SENT = (ConnectTimeoutError, EndpointConnectionError, NoCredentialsError, NoRegionError)
+
 _HINTS = {
     "AccessDeniedException": " Ask for access to this model in the Bedrock console, or check the function's policy.",
     "ResourceNotFoundException": " Check the setting `models` and the region.",
@@ -51,9 +60,11 @@ class BedrockModel:
             answer = self._client.converse(**_arguments(request))
         except ClientError as error:
             raise _refusal(error) from error
-        except (ConnectTimeoutError, EndpointConnectionError) as error:
-            raise ModelError("transient", type(error).__name__, str(error)) from error  # nothing was sent
-        except Exception as error:  # cut, timed out, or (botocore's parser raises anything then) of another shape
+        except ParamValidationError as error:
+            raise ModelError("permanent", "ValidationException", str(error)) from error
+        except _NOTHING_SENT as error:
+            raise ModelError("transient", type(error).__name__, str(error)) from error
+        except Exception as error:  # cut, timed out, or of another shape: botocore's parser raises anything then
             raise ModelError("transient", type(error).__name__, str(error), maybe_billed=True) from error
         return _reply(answer)
 
@@ -84,9 +95,10 @@ def _reply(answer: Mapping[str, Any]) -> Reply:
         blocks = answer["output"]["message"]["content"]
         usage = answer["usage"]
         text = "".join(block["text"] for block in blocks if "text" in block)
-        return Reply(_clean(text), str(answer.get("stopReason", "")), usage["inputTokens"], usage["outputTokens"])
-    except (KeyError, TypeError) as error:
-        raise ModelError("transient", "MalformedAnswer", f"the answer has no {error}", maybe_billed=True) from error
+        tokens = int(usage["inputTokens"]), int(usage["outputTokens"])
+        return Reply(_clean(text), str(answer.get("stopReason") or ""), *tokens)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelError("transient", "MalformedAnswer", f"not a whole answer: {error!r}", maybe_billed=True) from error
 
 
 def _clean(text: str) -> str:

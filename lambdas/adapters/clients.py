@@ -21,6 +21,7 @@ _STORES = Config(
     read_timeout=5,
     retries={"mode": "standard", "total_max_attempts": 3},
     max_pool_connections=POOL,
+    signature_version="v4",  # for presigned URLs too: boto3 makes older ones for S3 in us-east-1
 )
 
 
@@ -30,10 +31,10 @@ def client(service: str) -> Any:
     return boto3.client(service, config=_STORES)  # type: ignore[call-overload]
 
 
-def model_client(read_timeout_s: int) -> Any:
-    """Bedrock: one HTTP attempt per call. The SDK must not repeat what costs money."""
-    return boto3.client(
-        "bedrock-runtime",
+def single_attempt_client(service: str, read_timeout_s: int) -> Any:
+    """One HTTP attempt per call: the SDK must not repeat what costs money or leaves the house."""
+    return boto3.client(  # type: ignore[call-overload]
+        service,
         config=Config(
             connect_timeout=3,
             read_timeout=read_timeout_s,

@@ -30,6 +30,10 @@ class Environment:
         except KeyError:
             raise MissingSetting(f"environment variable {name} is not set") from None
 
+    def has(self, name: str) -> bool:
+        """Whether it is set, and not to nothing."""
+        return bool(self._variables.get(name))
+
     def number(self, name: str, default: int) -> int:
         return int(self._variables.get(name, default))
 

@@ -70,6 +70,15 @@ class FencedLayer(BasePersistenceLayer):
         item: dict[str, Any] | None = answer.get("Item")
         return item
 
+    def in_progress_until(self, row_id: str) -> datetime | None:
+        """When the holder's window ends; None when the row is gone, done or lapsed: to be asked for again at once."""
+        with as_unavailable("reading what is under way"):
+            row = self.row(row_id)
+        if row is None or row["status"]["S"] != IN_PROGRESS:
+            return None
+        until = datetime.fromtimestamp(int(row["in_progress_expiration"]["N"]) / 1000, UTC)
+        return until if until > clock.now() else None
+
     def _put_record(self, data_record: DataRecord) -> None:
         holder, now_ms = uuid.uuid4().hex, int(time.time() * 1000)
         row_id = data_record.idempotency_key
@@ -185,7 +194,7 @@ class PowertoolsAnswers:
             except _Vanished:
                 continue  # the row pointed to an object that is gone; the row is freed, ask again
             except IdempotencyAlreadyInProgressError:
-                expires = self._in_progress_until(key)
+                expires = self._layer.in_progress_until(row_id(KEY_PREFIX, key))
                 if expires is not None and not patience.wait():
                     raise AnswerPending(expires) from None
             except (Unavailable, IdempotencyPersistenceLayerError) as error:
@@ -234,18 +243,13 @@ class PowertoolsAnswers:
             return None
         return found
 
-    def _in_progress_until(self, key: str) -> datetime | None:
-        """When the holder's window ends; None when the row is gone or done: to be asked for again at once."""
-        with as_unavailable("reading an answer under way"):
-            row = self._layer.row(self._row_id(key))
-        if row is None or row["status"]["S"] != IN_PROGRESS:
-            return None
-        until = datetime.fromtimestamp(int(row["in_progress_expiration"]["N"]) / 1000, UTC)
-        return until if until > clock.now() else None
-
     def _row_id(self, key: str) -> str:
-        """As Powertools makes it: SHA-256 of the guarded argument's JSON under the constant prefix."""
-        return f"{KEY_PREFIX}#{sha256_of(key)}"
+        return row_id(KEY_PREFIX, key)
+
+
+def row_id(prefix: str, key: str) -> str:
+    """As Powertools makes it: SHA-256 of the guarded argument's JSON under the function's prefix."""
+    return f"{prefix}#{sha256_of(key)}"
 
 
 class Patience:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from logging import makeLogRecord
 from typing import Any
 
 from aws_lambda_powertools import Logger, Metrics
@@ -22,6 +23,23 @@ def correlation(job: Job) -> dict[str, Any]:
     }
 
 
+# What a log line has of its own: a field of that name gets an underscore, it must not raise or replace.
+_TAKEN = frozenset(vars(makeLogRecord({}))) | {
+    "message",
+    "asctime",
+    "level",
+    "location",
+    "timestamp",
+    "service",
+    "step",
+}
+
+
+def _line(step: str, job: Job | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    told = {f"{name}_" if name in _TAKEN else name: value for name, value in fields.items()}
+    return {"step": step, **(correlation(job) if job else {}), **told}
+
+
 class StepLog:
     """The log of one function. Never an input, a prompt, an answer or a header: ids, numbers and reasons."""
 
@@ -35,11 +53,11 @@ class StepLog:
         request_id = getattr(context, "aws_request_id", "")
         self._logger.append_keys(function=self._function, request_id=request_id)
 
-    def notice(self, step: str, *, job: Job | None = None, **fields: Any) -> None:
-        self._logger.info(step, extra={"step": step, **(correlation(job) if job else {}), **fields})
+    def notice(self, step: str, /, *, job: Job | None = None, **fields: Any) -> None:
+        self._logger.info(step, extra=_line(step, job, fields))
 
-    def trouble(self, step: str, *, job: Job | None = None, **fields: Any) -> None:
-        self._logger.error(step, extra={"step": step, **(correlation(job) if job else {}), **fields})
+    def trouble(self, step: str, /, *, job: Job | None = None, **fields: Any) -> None:
+        self._logger.error(step, extra=_line(step, job, fields))
 
     def crashed(self, step: str) -> None:
         """With the traceback of the exception that is being handled."""

@@ -10,7 +10,7 @@ from lambdas.adapters.clients import as_unavailable
 from lambdas.core.ports import Message
 
 BATCH_BYTES = 1_000_000  # SQS takes 1 MiB a message and a batch, attributes included
-HIDE_MAX_S = 43_200
+HIDE_MAX_S = 42_000  # SQS allows twelve hours, counted from the receive
 
 _COUNTS = (
     "ApproximateNumberOfMessages",
@@ -39,7 +39,7 @@ class SqsQueue:
         return sum(int(answer["Attributes"].get(name, 0)) for name in _COUNTS)
 
     def hide(self, receipt_handle: str, seconds: int) -> None:
-        """Keep a received message back for so long; twelve hours at most."""
+        """Keep a received message back for so long, nearly twelve hours at most."""
         with as_unavailable("hiding an early message"):
             self._client.change_message_visibility(
                 QueueUrl=self._url,

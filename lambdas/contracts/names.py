@@ -65,6 +65,7 @@ MAX_ATTEMPTS: Final = "MAX_ATTEMPTS"
 MAX_SAMPLES: Final = "MAX_SAMPLES"
 RETRY_BASE_S: Final = "RETRY_BASE_S"
 RETRY_CAP_S: Final = "RETRY_CAP_S"
+MAIL_FROM: Final = "MAIL_FROM"  # the sender of tasks' e-mails, verified with SES; absent = no e-mail
 JITTER: Final = "JITTER"  # full | equal | decorrelated
 
 # --- metrics (CloudWatch embedded metric format) -------------------------------------------------

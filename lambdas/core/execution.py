@@ -12,13 +12,16 @@ from lambdas.contracts.names import CANCELLED
 from lambdas.core import changes, ids
 from lambdas.core.asking import AskingModel, Bill
 from lambdas.core.canonical import canonical
+from lambdas.core.effects import Acting
 from lambdas.core.job import Job
 from lambdas.core.outcomes import NotReady, Permanent
 from lambdas.core.policy import Draw, Limits
 from lambdas.core.ports import (
     Answers,
+    Effects,
     Inputs,
     JobStore,
+    Mailer,
     Missing,
     Model,
     Notice,
@@ -41,6 +44,8 @@ class Worker:
     inputs: Inputs
     results: Results
     answers: Answers
+    effects: Effects
+    mailer: Mailer
     model: Model
     model_id: str
     tasks: Tasks
@@ -131,9 +136,11 @@ def _context(attempt: Try, task: Task) -> Context:
         tenant=job.tenant,
         attempt=job.attempt,
         model=model,
+        effect=Acting(job, worker.effects, attempt.notice).effect,
+        mail=worker.mailer,
         fetch=lambda key: _fetch(worker.inputs, job.tenant, key),
         remaining_s=attempt.remaining_s,
-        log=lambda message, **fields: attempt.notice("task", message=message, **fields),
+        log=lambda message, **fields: attempt.notice("task", text=message, **fields),
     )
 
 

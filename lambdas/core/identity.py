@@ -17,7 +17,7 @@ def tenant_of(authorizer: Mapping[str, Any], principals: Mapping[str, str]) -> s
     role or by its session); an IAM identity that is not named is its account."""
     jwt, iam = authorizer.get("jwt"), authorizer.get("iam")
     if isinstance(jwt, Mapping):
-        return _valid(str((jwt.get("claims") or {}).get(CLAIM, "")), f"the token's claim `{CLAIM}`")
+        return _valid((jwt.get("claims") or {}).get(CLAIM), f"the token's claim `{CLAIM}`")
     if isinstance(iam, Mapping):
         arn, account = str(iam.get("userArn") or ""), str(iam.get("accountId") or "")
         named = principals.get(arn) or principals.get(_role_of(arn))
@@ -31,7 +31,7 @@ def _role_of(arn: str) -> str:
     return f"arn:{found[1]}:iam::{found[2]}:role/{found[3]}" if found else arn
 
 
-def _valid(tenant: str, source: str) -> str | Problem:
-    if TENANT.fullmatch(tenant):
+def _valid(tenant: Any, source: str) -> str | Problem:
+    if isinstance(tenant, str) and TENANT.fullmatch(tenant):
         return tenant
     return forbidden(f"{source} is no tenant id; it must match [A-Za-z0-9._-]{{1,64}}.")

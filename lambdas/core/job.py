@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lambdas.contracts.names import FINAL, JOB_SK
+from lambdas.contracts.names import FINAL, JOB_SK, OPEN
 from lambdas.core import times
 from lambdas.core.times import Instant
 
@@ -70,23 +70,36 @@ class Job:
 _INSTANTS = (
     "created_at", "not_before", "deadline_at", "claimed_at", "lease_until", "finished_at", "handed_over_at", "due_at",
 )  # fmt: skip
-_PLAIN = (
-    "tenant", "type", "status", "attempt", "tries", "body_sha", "crashes", "run", "sample", "waits",
-    "backoff_ms", "cost", "late_cost", "fresh", "input", "trace_id", "claim_id", "expires_at", "result_key",
-    "result_bytes", "error", "history_left_out",
-)  # fmt: skip
+_KINDS: Mapping[type, tuple[str, ...]] = {
+    str: ("tenant", "type", "status", "body_sha", "input", "trace_id", "claim_id", "result_key"),
+    int: (
+        "attempt", "tries", "crashes", "run", "sample", "waits", "backoff_ms", "cost", "late_cost", "expires_at",
+        "result_bytes", "history_left_out",
+    ),
+    bool: ("fresh",),
+    dict: ("error",),
+}  # fmt: skip
 
 
 def from_record(record: Mapping[str, Any]) -> Job:
     """Read a record. UnreadableRecord when it is none: nobody may guess what a broken record meant."""
     try:
-        if record["sk"] != JOB_SK:
-            raise UnreadableRecord(f"not a job record: sk = {record['sk']!r}")
-        values: dict[str, Any] = {name: record[name] for name in _PLAIN if name in record}
-        values |= {name: times.instant(record[name]) for name in _INSTANTS if name in record}
-        return Job(id=record["pk"], history=tuple(record.get("history", ())), **values)
+        if record["sk"] != JOB_SK or record["status"] not in (*OPEN, *FINAL):
+            raise UnreadableRecord(f"not a job record: sk = {record['sk']!r}, status = {record['status']!r}")
+        values = {
+            name: _plain(record, name, kind) for kind, fields in _KINDS.items() for name in fields if name in record
+        }
+        instants: dict[str, Any] = {name: times.instant(record[name]) for name in _INSTANTS if name in record}
+        return Job(id=record["pk"], history=tuple(record.get("history", ())), **values, **instants)
     except (KeyError, TypeError, ValueError, AttributeError) as broken:
         raise UnreadableRecord(f"{record.get('pk', '?')}: {type(broken).__name__}: {broken}") from broken
+
+
+def _plain(record: Mapping[str, Any], name: str, kind: type) -> Any:
+    value = record[name]
+    if type(value) is not kind:
+        raise TypeError(f"{name} is {value!r}, not {kind.__name__}")
+    return value
 
 
 def entry(at: Instant, what: str, attempt: int, note: str = "", **more: int | str) -> dict[str, Any]:

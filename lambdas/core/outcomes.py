@@ -27,6 +27,10 @@ class Permanent(Exception):
         self.code = code
 
 
+class NotDone(Exception):
+    """Raise it in an effect when it certainly did not happen: it may be tried again, even where it is `once`."""
+
+
 class Rejected(Exception):
     """Raise it when the model's answer is no good: the next try asks anew, at most `max_samples` times in all."""
 

@@ -135,6 +135,29 @@ class Answers(Protocol):
         """The answer leaves the cache, if it still is the one saved by `by`."""
 
 
+class EffectNotRecorded(Exception):
+    """An effect happened, but its end could not be recorded: a later try will repeat it, under the same key."""
+
+
+class Effects(Protocol):
+    def intend(self, name: str, payload: str) -> str:
+        """The payload recorded under this name: this one, or what an earlier try recorded. Raises Unavailable."""
+
+    def repeatable(self, key: str, act: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What `act` gave, now or in an earlier try. One caller at a time; again, if its end was not recorded.
+        Raises AnswerPending, EffectNotRecorded, Unavailable, and what `act` raises (then nothing is recorded)."""
+
+    def once(self, key: str, act: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What `act` gave, now or in an earlier try; never again when a start has no recorded end.
+        Raises Permanent (OUTCOME_UNKNOWN), Unavailable, and NotDone when `act` raised it."""
+
+
+class Mailer(Protocol):
+    def send(self, *, to: str, subject: str, text: str, key: str) -> str:
+        """The provider's message id. Raises NotDone when it certainly was not sent and may be tried again, Permanent
+        when it never will be; anything else means that nobody knows."""
+
+
 @dataclass(frozen=True)
 class Message:
     """What is sent: a body (JSON text), string attributes for who reads no JSON, a delay in seconds."""

@@ -9,6 +9,7 @@ from typing import Any
 from lambdas.contracts.validation import Check
 from lambdas.core.asking import AskingModel, Reuse
 from lambdas.core.policy import RetryPolicy
+from lambdas.core.ports import Mailer
 
 DECLARATION = "__task__"
 
@@ -23,6 +24,10 @@ class Context:
     model: AskingModel
     fetch: Callable[[str], bytes]
     """`fetch(key)`: bytes of `context/<tenant>/<key>` in the inputs bucket; NotReady when they are not there (yet)."""
+    effect: Callable[..., Any]
+    """`effect(name, payload, fn, once=False)`: `fn(payload, key)` on a recorded intent (core/effects.py)."""
+    mail: Mailer
+    """`mail.send(to=, subject=, text=, key=)`: e-mail, where the deployment has a sender; inside an effect, please."""
     remaining_s: Callable[[], float]
     log: Callable[..., None]
     """`log("message", field=1)`: a line that carries this job's ids. No inputs, answers or secrets, please."""

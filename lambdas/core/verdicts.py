@@ -7,15 +7,22 @@ from dataclasses import dataclass
 from lambdas.core import changes
 from lambdas.core.asking import Bill
 from lambdas.core.job import Job
-from lambdas.core.outcomes import ModelError, NotReady, OutOfTime, Permanent, Rejected
+from lambdas.core.outcomes import ModelError, NotDone, NotReady, OutOfTime, Permanent, Rejected
 from lambdas.core.policy import Draw, Limits, RetryPolicy
-from lambdas.core.ports import AnswerNotStored, AnswerPending, Unavailable
+from lambdas.core.ports import AnswerNotStored, AnswerPending, EffectNotRecorded, Unavailable
 from lambdas.core.protocol import Change
 from lambdas.core.times import Instant, after, seconds_between
 
 Why = dict[str, str]
 
 TAKEOVER_SPREAD_S = 2.0  # fifty followers of one dead leader must not call in one row
+
+
+_FAILURES: dict[type[Exception], str] = {
+    AnswerNotStored: "ANSWER_NOT_STORED",
+    EffectNotRecorded: "EFFECT_NOT_RECORDED",
+    NotDone: "EFFECT_NOT_DONE",
+}
 
 
 @dataclass(frozen=True)
@@ -58,8 +65,6 @@ def judge(raised: BaseException, now: Instant, draw: Draw) -> Verdict:
             return Wait(changes.error("OUT_OF_TIME", said), 1.0)
         case Unavailable():
             return Wait(changes.error("STORE_UNAVAILABLE", said))
-        case AnswerNotStored():
-            return Failed(changes.error("ANSWER_NOT_STORED", said))
         case Permanent():
             return Failed(changes.error(raised.code, said), final=True)
         case Rejected():
@@ -67,7 +72,8 @@ def judge(raised: BaseException, now: Instant, draw: Draw) -> Verdict:
         case ModelError():
             return _judge_model(raised)
         case _:
-            return Failed(changes.error("TASK_ERROR", f"{type(raised).__name__}: {said}"))
+            code = next((code for kind, code in _FAILURES.items() if isinstance(raised, kind)), "TASK_ERROR")
+            return Failed(changes.error(code, said if code != "TASK_ERROR" else f"{type(raised).__name__}: {said}"))
 
 
 def _said(raised: BaseException) -> str:

@@ -55,9 +55,7 @@ class NoStreamEvent(ValueError):
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     own = parts()
     own.log.started(context)
-    records = event.get("Records")
-    if not isinstance(records, list) or any("dynamodb" not in record for record in records):
-        raise NoStreamEvent("expected the Records of a DynamoDB stream")
+    records = _records(event)
     jobs: list[Job] = []
     sequence: list[str] = []
     failed: list[str] = []
@@ -72,6 +70,17 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     sent = dispatch(jobs, now=clock.now(), outbox=own.outbox, store=own.store, notice=own.log.notice)
     failed += [sequence[position] for position in sorted(sent.failed)]
     return {"batchItemFailures": [{"itemIdentifier": number} for number in failed]}
+
+
+def _records(event: Mapping[str, Any]) -> list[dict[str, Any]]:
+    records = event.get("Records")
+    if not isinstance(records, list) or not records or not all(_is_stream_record(record) for record in records):
+        raise NoStreamEvent("expected the Records of a DynamoDB stream")
+    return records
+
+
+def _is_stream_record(record: Any) -> bool:
+    return isinstance(record, dict) and isinstance(record.get("dynamodb"), dict)
 
 
 def _job_in(record: Mapping[str, Any]) -> Job | Unreadable | None:

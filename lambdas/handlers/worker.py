@@ -13,12 +13,14 @@ from typing import Any
 
 from lambdas.adapters import clock
 from lambdas.adapters.bedrock import BedrockModel
-from lambdas.adapters.clients import client, model_client
+from lambdas.adapters.clients import client, single_attempt_client
 from lambdas.adapters.dynamodb import DynamoJobStore
+from lambdas.adapters.effects import DynamoEffects
 from lambdas.adapters.environment import Environment, on_start
 from lambdas.adapters.idempotency import PowertoolsAnswers
 from lambdas.adapters.log import StepLog
 from lambdas.adapters.s3 import S3Objects
+from lambdas.adapters.ses import NoMailer, SesMailer
 from lambdas.adapters.sqs import SqsQueue
 from lambdas.contracts import names
 from lambdas.core import times
@@ -32,6 +34,7 @@ from lambdas.tasks import load
 class Parts:
     worker: Worker
     answers: PowertoolsAnswers
+    effects: DynamoEffects
     queue: SqsQueue
     letters: SqsQueue
     log: StepLog
@@ -44,18 +47,19 @@ def build(environment: Environment) -> Parts:
         log.trouble("broken_task", type=type_, detail=why)
     sqs, s3 = client("sqs"), client("s3")
     results = S3Objects(s3, environment.text(names.RESULTS_BUCKET))
-    answers = PowertoolsAnswers(
-        client("dynamodb"),
-        environment.text(names.ANSWERS_TABLE),
-        results,
-        keep_days=environment.number(names.ANSWER_DAYS, limits.record_days),
-    )
+    kept = client("dynamodb"), environment.text(names.ANSWERS_TABLE)
+    keep_days = environment.number(names.ANSWER_DAYS, limits.record_days)
+    answers = PowertoolsAnswers(*kept, results, keep_days=keep_days)
+    effects = DynamoEffects(*kept, keep_days=keep_days)
+    sender = environment.text(names.MAIL_FROM) if environment.has(names.MAIL_FROM) else ""
     worker = Worker(
         store=DynamoJobStore(client("dynamodb"), environment.text(names.JOBS_TABLE)),
         inputs=S3Objects(s3, environment.text(names.INPUTS_BUCKET)),
         results=results,
         answers=answers,
-        model=BedrockModel(model_client(limits.model_timeout_s)),
+        effects=effects,
+        mailer=SesMailer(single_attempt_client("sesv2", 10), sender) if sender else NoMailer(),
+        model=BedrockModel(single_attempt_client("bedrock-runtime", limits.model_timeout_s)),
         model_id=environment.text(names.MODEL_ID),
         tasks=tasks,
         limits=limits,
@@ -65,6 +69,7 @@ def build(environment: Environment) -> Parts:
     return Parts(
         worker,
         answers,
+        effects,
         SqsQueue(sqs, environment.text(names.WORK_QUEUE_URL)),
         SqsQueue(sqs, environment.text(names.WORK_DLQ_URL)),
         log,
@@ -82,6 +87,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     own = parts()
     own.log.started(context)
     own.answers.invocation_started(context)
+    own.effects.invocation_started(context)
     deliveries = [_delivery(record, context) for record in _records(event)]
     ends = times.after(clock.now(), context.get_remaining_time_in_millis() / 1000)
     run = _runner(own, ends)
@@ -129,9 +135,13 @@ def _settled(own: Parts, delivery: Delivery, outcome: Done | Early | Failed) -> 
 
 def _records(event: Mapping[str, Any]) -> list[dict[str, Any]]:
     records = event.get("Records")
-    if not isinstance(records, list) or not records or any(r.get("eventSource") != "aws:sqs" for r in records):
+    if not isinstance(records, list) or not records or not all(_is_queue_record(record) for record in records):
         raise NoQueueEvent("expected the Records of an SQS queue")
     return records
+
+
+def _is_queue_record(record: Any) -> bool:
+    return isinstance(record, dict) and record.get("eventSource") == "aws:sqs"
 
 
 def _delivery(record: Mapping[str, Any], context: Any) -> Delivery:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
 from lambdas.contracts import names
+from tests.infrastructure.conftest import Synthesize
 from tests.infrastructure.templates import Template, listed, target
 
 ROLES = ("accept", "query", "dispatch", "worker", "sweep")
@@ -172,3 +174,16 @@ def test_every_function_logs_to_a_group_that_forgets(request: pytest.FixtureRequ
     ]
     assert len(set(used)) == len(used)
     assert set(used) < set(groups)
+
+
+def test_only_a_deployment_with_a_sender_may_send_mail_and_only_as_that_sender(
+    prod: Template, synthesize: Synthesize
+) -> None:
+    assert names.MAIL_FROM not in prod.environment("worker")
+    assert "ses:SendEmail" not in json.dumps(prod.resources)
+    sending = synthesize(mail_from="jobs@example.com")
+    assert sending.environment("worker")[names.MAIL_FROM] == "jobs@example.com"
+    (permit,) = [one for one in sending.statements("worker") if "ses:SendEmail" in listed(one["Action"])]
+    assert permit["Condition"] == {"StringEquals": {"ses:FromAddress": "jobs@example.com"}}
+    assert all("identity/" in json.dumps(resource) for resource in listed(permit["Resource"]))
+    assert "*" not in json.dumps(permit["Resource"])

@@ -1,0 +1,10 @@
+"""What each type of resource becomes on this machine. A type that stands nowhere here is refused."""
+
+from __future__ import annotations
+
+from local.stack.kinds import described, dynamodb, monitoring, s3, secrets, sns, sqs
+from local.stack.kinds.kind import Kind
+
+KINDS: dict[str, Kind] = {
+    kind.type: kind for module in (described, dynamodb, monitoring, s3, secrets, sns, sqs) for kind in module.KINDS
+}
