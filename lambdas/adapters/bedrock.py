@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from botocore.exceptions import (
-    ClientError,
-    ConnectTimeoutError,
-    EndpointConnectionError,
-    NoCredentialsError,
-    NoRegionError,
-    ParamValidationError,
-)
+from botocore.exceptions import ClientError, ParamValidationError
 
-from lambdas.adapters.clients import code_of
+from lambdas.adapters.clients import NOTHING_SENT, code_of
 from lambdas.core.outcomes import ModelError, ModelErrorKind
 from lambdas.core.ports import ModelRequest, Reply
 
@@ -41,8 +34,6 @@ KINDS: Mapping[str, ModelErrorKind] = {
 # The model may have worked, and been billed, before these were said.
 MAYBE_BILLED = {"ModelTimeoutException", "ModelErrorException", "ModelStreamErrorException"}
 
-_NOTHING_SENT = (ConnectTimeoutError, EndpointConnectionError, NoCredentialsError, NoRegionError)
-
 _HINTS = {
     "AccessDeniedException": " Ask for access to this model in the Bedrock console, or check the function's policy.",
     "ResourceNotFoundException": " Check the setting `models` and the region.",
@@ -62,7 +53,7 @@ class BedrockModel:
             raise _refusal(error) from error
         except ParamValidationError as error:
             raise ModelError("permanent", "ValidationException", str(error)) from error
-        except _NOTHING_SENT as error:
+        except NOTHING_SENT as error:
             raise ModelError("transient", type(error).__name__, str(error)) from error
         except Exception as error:  # cut, timed out, or of another shape: botocore's parser raises anything then
             raise ModelError("transient", type(error).__name__, str(error), maybe_billed=True) from error

@@ -9,9 +9,20 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    HTTPClientError,
+    NoCredentialsError,
+    NoRegionError,
+)
 
 from lambdas.core.ports import Unavailable
+
+# Errors before a request left the house: whatever it asked for was certainly not done.
+NOTHING_SENT = (ConnectTimeoutError, EndpointConnectionError, NoCredentialsError, NoRegionError)
 
 POOL = 16  # a batch of ten in threads, and some
 

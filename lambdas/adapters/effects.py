@@ -61,6 +61,8 @@ class DynamoEffects:
             until = self._layer.in_progress_until(row_id(KEY_PREFIX, key))
             raise AnswerPending(until or clock.now()) from None  # its holder is dead: nobody else works on this job
         except IdempotencyPersistenceLayerError as error:
+            if performed.raised:
+                raise performed.raised from None  # its row could not be freed; it lapses with this invocation
             if performed.done:
                 raise EffectNotRecorded(str(error)) from error
             raise Unavailable(f"guarding an effect: {error}") from error
@@ -120,7 +122,7 @@ class DynamoEffects:
             )
 
     def _withdraw(self, row: str, holder: str) -> None:
-        with as_unavailable("withdrawing an effect that did not happen"):
+        with suppress(Unavailable), as_unavailable("withdrawing an effect that did not happen"):
             self._client.delete_item(
                 TableName=self._table,
                 Key={ANSWER_KEY: {"S": row}},
@@ -131,14 +133,19 @@ class DynamoEffects:
 
 
 class Performed:
-    """One attempt at an effect. `done`: it happened."""
+    """One attempt at an effect. `done`: it happened. `raised`: what came instead."""
 
     def __init__(self, act: Act) -> None:
         self._act = act
         self.done = False
+        self.raised: Exception | None = None
 
     def perform(self) -> dict[str, Any]:
-        result = self._act()
+        try:
+            result = self._act()
+        except Exception as error:
+            self.raised = error
+            raise
         self.done = True
         return result
 

@@ -198,9 +198,7 @@ class PowertoolsAnswers:
                 if expires is not None and not patience.wait():
                     raise AnswerPending(expires) from None
             except (Unavailable, IdempotencyPersistenceLayerError) as error:
-                if made.done:
-                    raise AnswerNotStored(str(error)) from error
-                raise error if isinstance(error, Unavailable) else Unavailable(f"guarding a call: {error}") from error
+                raise made.trouble(error) from error
 
     def forget(self, key: str, tenant: str, by: str) -> None:
         row_id = self._row_id(key)
@@ -272,7 +270,7 @@ class _Vanished(Exception):
 
 
 class Produced:
-    """One attempt to produce an answer, and what came of it in this very call. `done`: a call was made and paid."""
+    """One attempt to produce an answer. `done`: a call was made and paid; `raised`: what the call raised instead."""
 
     def __init__(
         self,
@@ -284,15 +282,32 @@ class Produced:
     ) -> None:
         self._answers, self._key, self._tenant, self._call, self._look = answers, key, tenant, call, look
         self.done = False
+        self.raised: Exception | None = None
         self.answer: Mapping[str, Any] | None = None
 
     def make(self) -> dict[str, Any]:
         found = self._answers.left_behind(self._key, self._tenant, self._look)
         if found is None:
-            found = self._call()
-            self.done = True
+            found = self._called()
         self.answer = found
         return self._answers.store(self._key, self._tenant, found)
+
+    def _called(self) -> Mapping[str, Any]:
+        try:
+            answer = self._call()
+        except Exception as error:
+            self.raised = error
+            raise
+        self.done = True
+        return answer
+
+    def trouble(self, error: Exception) -> Exception:
+        """What the store's trouble means: nothing to whom the call itself failed, a lost answer to whom it did not."""
+        if self.raised:
+            return self.raised
+        if self.done:
+            return AnswerNotStored(str(error))
+        return error if isinstance(error, Unavailable) else Unavailable(f"guarding a call: {error}")
 
 
 def _produce(*, key: str, produced: Produced) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ParamValidationError
 
-from lambdas.adapters.clients import code_of
+from lambdas.adapters.clients import NOTHING_SENT, code_of
 from lambdas.core.outcomes import NotDone, Permanent
 
 KEY_HEADER = "X-Neverdrop-Key"  # SES cannot tell a repeat; a receiver can, by this
@@ -33,6 +33,10 @@ class SesMailer:
             )
         except ClientError as error:
             raise _refusal(error) from error
+        except ParamValidationError as error:
+            raise Permanent(str(error), "MAIL_REFUSED") from error
+        except NOTHING_SENT as error:
+            raise NotDone(str(error)) from error
         return str(answer["MessageId"])
 
 

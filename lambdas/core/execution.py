@@ -140,8 +140,13 @@ def _context(attempt: Try, task: Task) -> Context:
         mail=worker.mailer,
         fetch=lambda key: _fetch(worker.inputs, job.tenant, key),
         remaining_s=attempt.remaining_s,
-        log=lambda message, **fields: attempt.notice("task", text=message, **fields),
+        log=lambda text, /, **fields: attempt.notice("task", **_own_fields(text, fields)),
     )
+
+
+def _own_fields(text: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A task names its fields as it likes; those that mean something to a notice get an underscore."""
+    return {"text": text, **{f"{n}_" if n in ("text", "job", "step") else n: value for n, value in fields.items()}}
 
 
 def _input(job: Job, inputs: Inputs) -> Any:

@@ -89,6 +89,8 @@ def from_record(record: Mapping[str, Any]) -> Job:
         values = {
             name: _plain(record, name, kind) for kind, fields in _KINDS.items() for name in fields if name in record
         }
+        if "error" in values:
+            _ = [_plain(values["error"], name, str) for name in ("code", "message")]
         instants: dict[str, Any] = {name: times.instant(record[name]) for name in _INSTANTS if name in record}
         return Job(id=record["pk"], history=tuple(record.get("history", ())), **values, **instants)
     except (KeyError, TypeError, ValueError, AttributeError) as broken:
