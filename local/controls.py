@@ -1,0 +1,200 @@
+"""`/_local/*`: what a test or a curious developer may do to the runtime. Loopback only, and no part of what ships."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+from urllib.parse import urlsplit
+
+from local import faults
+from local.aws.meter import Meter
+from local.clock import VirtualClock
+from local.compute.environments import Functions
+from local.events.http import Answer, Request
+from local.events.sources import EventSources
+from local.faults import BadRequestError, Faults
+
+Body = dict[str, Any]
+
+
+class Controls:
+    """Called with each request under /_local/."""
+
+    def __init__(
+        self, clock: VirtualClock, functions: Functions, sources: EventSources, fault_gate: Faults, meter: Meter
+    ) -> None:
+        self._clock = clock
+        self._functions = functions
+        self._sources = sources
+        self._faults = fault_gate
+        self._meter = meter
+        self._known: dict[str, Callable[[Body], Any]] = {
+            "GET clock": self._time,
+            "POST clock": self._advance,
+            "POST pause": self._pause,
+            "POST resume": self._resume,
+            "POST concurrency": self._concurrency,
+            "GET invocations": self._invocations,
+            "DELETE invocations": self._forget_invocations,
+            "GET calls": self._calls,
+            "DELETE calls": self._forget_calls,
+            "GET faults": lambda _: {"faults": self._faults.describe()},
+            "POST faults": self._add_fault,
+            "DELETE faults": self._clear_faults,
+            "GET mappings": lambda _: {"mappings": [mapping.describe() for mapping in self._sources.mappings]},
+            "POST mappings/enable": lambda body: self._switch(body, on=True),
+            "POST mappings/disable": lambda body: self._switch(body, on=False),
+            "POST schedules/run": self._run_schedule,
+            "POST kill": self._kill,
+            "POST freeze": self._freeze,
+            "POST thaw": self._thaw,
+            "POST reload": self._reload,
+        }
+
+    def __call__(self, request: Request) -> Answer:
+        """Answer a request; 400 says what would have been right."""
+        if not _is_local(request):
+            return _json(403, {"message": "the controls answer programs on this machine, not web pages"})
+        control = self._known.get(f"{request.method} {request.raw_path.removeprefix('/_local/')}")
+        if control is None:
+            return _json(404, {"message": "no such control", "controls": sorted(self._known)})
+        try:
+            return _json(200, control(_body(request)))
+        except BadRequestError as error:
+            return _json(400, {"message": str(error)})
+
+    # --- time ------------------------------------------------------------------------------------------------
+
+    def _time(self, _: Body) -> Any:
+        return {"now": self._clock.now().isoformat(), "offset_s": self._clock.offset_s}
+
+    def _advance(self, body: Body) -> Any:
+        seconds = body.get("advance_seconds")
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e9:
+            raise BadRequestError('advance_seconds must be a number from 0 on: {"advance_seconds": 300}')
+        self._clock.advance(float(seconds))
+        return self._time(body)
+
+    # --- functions -------------------------------------------------------------------------------------------
+
+    def _pause(self, body: Body) -> Any:
+        role = self._role(body)
+        self._functions.pause(role)
+        return {"function": role, "paused": True}
+
+    def _resume(self, body: Body) -> Any:
+        role = self._role(body)
+        self._functions.resume(role)
+        return {"function": role, "paused": False}
+
+    def _concurrency(self, body: Body) -> Any:
+        role, maximum = self._role(body), faults.whole_number(body, "maximum", None)
+        self._functions.set_concurrency(role, maximum)
+        return {"function": role, "maximum": maximum}
+
+    def _invocations(self, _: Body) -> Any:
+        done = [vars(outcome) | {"ok": outcome.ok} for outcome in list(self._functions.history)]
+        return {"invocations": done, "running": {role: self._functions.running(role) for role in self._functions.roles}}
+
+    def _forget_invocations(self, _: Body) -> Any:
+        self._functions.history.clear()
+        return {}
+
+    def _kill(self, body: Body) -> Any:
+        environments = self._busy(body)
+        for environment in environments:
+            environment.kill("crash")
+        return {"killed": len(environments)}
+
+    def _freeze(self, body: Body) -> Any:
+        environments = self._busy(body)
+        for environment in environments:
+            environment.freeze(outlives=body.get("outlives", True) is True)
+        return {"frozen": len(environments)}
+
+    def _thaw(self, body: Body) -> Any:
+        environments = self._busy(body)
+        for environment in environments:
+            environment.thaw()
+        return {"thawed": len(environments)}
+
+    def _reload(self, _: Body) -> Any:
+        self._functions.reload()
+        return {}
+
+    def _busy(self, body: Body) -> list[Any]:
+        wanted = body.get("request_id")
+        ids = [wanted] if wanted else self._functions.running(self._role(body))
+        found = [self._functions.environment_of(request_id) for request_id in ids]
+        if wanted and found == [None]:
+            raise BadRequestError(f"no invocation {wanted} is under way")
+        return [environment for environment in found if environment is not None]
+
+    # --- calls and faults --------------------------------------------------------------------------------------
+
+    def _calls(self, _: Body) -> Any:
+        return {"calls": [asdict(call) for call in self._meter.calls()]}
+
+    def _forget_calls(self, _: Body) -> Any:
+        self._meter.reset()
+        return {}
+
+    def _add_fault(self, body: Body) -> Any:
+        fault = faults.read(body, self._role(body))
+        self._faults.add(fault)
+        return fault.describe()
+
+    def _clear_faults(self, _: Body) -> Any:
+        self._faults.clear()
+        return {}
+
+    # --- event sources -------------------------------------------------------------------------------------------
+
+    def _switch(self, body: Body, *, on: bool) -> Any:
+        role = self._role(body)
+        mappings = [mapping for mapping in self._sources.mappings if mapping.role == role]
+        if not mappings:
+            raise BadRequestError(f"{role} has no event source mapping")
+        for mapping in mappings:
+            mapping.enable() if on else mapping.disable()
+        return {"mappings": [mapping.describe() for mapping in mappings]}
+
+    def _run_schedule(self, body: Body) -> Any:
+        try:
+            outcome = self._sources.schedules.run(self._role(body))
+        except LookupError as error:
+            raise BadRequestError(str(error)) from error
+        return vars(outcome) | {"ok": outcome.ok}
+
+    def _role(self, body: Body) -> str:
+        name = body.get("function")
+        try:
+            return self._functions.role(str(name))
+        except KeyError:
+            raise BadRequestError(f"function must be one of {self._functions.roles}, not {name!r}") from None
+
+
+def _body(request: Request) -> Body:
+    if not request.body:
+        return {}
+    try:
+        body = json.loads(request.body)
+    except ValueError as error:
+        raise BadRequestError(f"the body is no JSON: {error}") from error
+    if not isinstance(body, dict):
+        raise BadRequestError("the body must be a JSON object")
+    return body
+
+
+def _is_local(request: Request) -> bool:
+    """A web page may send requests to this machine, too; its browser says where it comes from."""
+    hosts = {"127.0.0.1", "localhost", "::1", None}
+    origin = request.headers.get("origin")
+    host = urlsplit(f"//{request.headers.get('host', '')}").hostname
+    return host in hosts and (origin is None or urlsplit(origin).hostname in hosts - {None})
+
+
+def _json(status: int, answer: Any) -> Answer:
+    return Answer(status, [("content-type", "application/json")], json.dumps(answer).encode() + b"\n")

@@ -1,0 +1,48 @@
+"""One stack for the session: the deployed one that NEVERDROP_URL names, else one on this machine."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.target import LocalStack, Target, deployed
+
+
+@pytest.fixture(scope="session")
+def stack() -> Iterator[Target]:
+    url = os.environ.get("NEVERDROP_URL")
+    if url:
+        yield deployed(url)
+        return
+    local = LocalStack()
+    try:
+        yield local.ready()
+    finally:
+        local.end()
+
+
+@pytest.fixture
+def target(stack: Target) -> Iterator[Target]:
+    """The stack, with nothing left of the test before."""
+    yield stack
+    if stack.is_local:
+        stack.script()
+        stack.control("DELETE", "faults")
+        for function in ("accept", "query", "dispatch", "worker", "sweep"):
+            stack.control("POST", "resume", {"function": function})
+        stack.control("POST", "concurrency", {"function": "worker", "maximum": 5})
+
+
+@pytest.fixture
+def nonce() -> str:
+    """A word that no other test's input has: inputs that are equal share their answers."""
+    return uuid.uuid4().hex
+
+
+@pytest.fixture
+def tenant() -> str:
+    """A tenant of this test's own (local only: deployed, a tenant is who signs)."""
+    return f"tenant-{uuid.uuid4().hex[:8]}"

@@ -1,0 +1,84 @@
+"""The AWS API on this machine for one test module, and boto3 clients that talk to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from local.aws.server import AwsServer, Gate
+
+ONE_TRY = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}, connect_timeout=5, read_timeout=30)
+
+
+class Aws:
+    """A running server and its clients; a client per access key id."""
+
+    def __init__(self, server: AwsServer) -> None:
+        self.server = server
+        self._clients: dict[tuple[str, str], Any] = {}
+
+    def client(self, service: str, key: str = "developer") -> Any:
+        if (service, key) not in self._clients:
+            create: Any = boto3.client
+            self._clients[service, key] = create(
+                service,
+                endpoint_url=self.server.url,
+                region_name="us-east-1",
+                aws_access_key_id=key,
+                aws_secret_access_key="secret",
+                config=ONE_TRY,
+            )
+        return self._clients[service, key]
+
+    def table(self, name: str = "things", *, sort_key: bool = False, **more: Any) -> str:
+        """A table with the key `pk` (and `sk`), both strings."""
+        keys = {"pk": "HASH"} | ({"sk": "RANGE"} if sort_key else {})
+        attributes = {*keys, *more.pop("strings", ())}
+        self.client("dynamodb").create_table(
+            TableName=name,
+            KeySchema=[{"AttributeName": key, "KeyType": kind} for key, kind in keys.items()],
+            AttributeDefinitions=[{"AttributeName": one, "AttributeType": "S"} for one in sorted(attributes)],
+            BillingMode="PAY_PER_REQUEST",
+            **more,
+        )
+        return name
+
+    def queue(self, name: str = "letters", **attributes: str) -> str:
+        return str(self.client("sqs").create_queue(QueueName=name, Attributes=attributes)["QueueUrl"])
+
+    def close(self) -> None:
+        for client in self._clients.values():
+            client.close()
+
+
+@contextmanager
+def serving(*gates: Gate) -> Iterator[Aws]:
+    """A server on a free port with these gates, ended afterwards."""
+    server = AwsServer(0)
+    server.gates.extend(gates)
+    server.start()
+    aws = Aws(server)
+    try:
+        yield aws
+    finally:
+        aws.close()
+        server.stop()
+
+
+def index(name: str, hash_key: str, range_key: str | None = None, projection: str = "KEYS_ONLY") -> dict[str, Any]:
+    """A secondary index as CreateTable takes it."""
+    keys = {hash_key: "HASH"} | ({range_key: "RANGE"} if range_key else {})
+    return {
+        "IndexName": name,
+        "KeySchema": [{"AttributeName": key, "KeyType": kind} for key, kind in keys.items()],
+        "Projection": {"ProjectionType": projection},
+    }
+
+
+def error_code(error: Any) -> str:
+    """The code of a botocore ClientError."""
+    return str(error.response["Error"]["Code"])

@@ -1,0 +1,99 @@
+"""The Inputs and Results ports: S3 and the fake keep objects, and tell a missing one from one that cannot be had."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lambdas.adapters.clients import client
+from lambdas.adapters.s3 import S3Objects
+from lambdas.core.ports import Missing, Unavailable
+from tests.fakes import FakeObjects
+from tests.integration.cloud import Cloud
+
+
+@pytest.fixture(params=["s3", "fake"])
+def objects(request: pytest.FixtureRequest) -> Any:
+    if request.param == "fake":
+        return FakeObjects()
+    cloud: Cloud = request.getfixturevalue("cloud")
+    return S3Objects(client("s3"), cloud.results_bucket)
+
+
+@pytest.fixture
+def bucket(cloud: Cloud) -> S3Objects:
+    return S3Objects(client("s3"), cloud.results_bucket)
+
+
+@pytest.mark.parametrize("body", [b"", b'{"a":1}', bytes(range(256)), b"x" * 2_000_000])
+def test_an_object_comes_back_to_the_byte(objects: Any, body: bytes):
+    objects.put("results/acme/1/1", body)
+    assert objects.get("results/acme/1/1") == body
+
+
+def test_a_later_put_replaces_the_object(objects: Any):
+    objects.put("answers/acme/k", b"old")
+    objects.put("answers/acme/k", b"new")
+    assert objects.get("answers/acme/k") == b"new"
+
+
+def test_a_key_that_is_not_there_is_missing(objects: Any):
+    with pytest.raises(Missing):
+        objects.get("results/acme/none/1")
+
+
+def test_a_deleted_object_is_missing_and_deleting_it_again_does_nothing(objects: Any):
+    objects.put("answers/acme/k", b"old")
+    objects.delete("answers/acme/k")
+    objects.delete("answers/acme/k")
+    with pytest.raises(Missing):
+        objects.get("answers/acme/k")
+
+
+@pytest.mark.parametrize(
+    ("operation", "call"),
+    [
+        ("GetObject", lambda bucket: bucket.get("k")),
+        ("PutObject", lambda bucket: bucket.put("k", b"")),
+        ("DeleteObject", lambda bucket: bucket.delete("k")),
+    ],
+)
+def test_a_refusal_is_unavailable_and_never_missing(cloud: Cloud, bucket: S3Objects, operation: str, call: Any):
+    """Without s3:ListBucket a missing key is AccessDenied too: taken for missing, a paid answer would be paid again."""
+    cloud.wire.refuse(operation, "AccessDenied", 403)
+    with pytest.raises(Unavailable) as error:
+        call(bucket)
+    assert error.value.unknown is False
+
+
+@pytest.mark.parametrize("operation", ["GetObject", "PutObject"])
+def test_a_cut_connection_is_unavailable_and_unknown(cloud: Cloud, bucket: S3Objects, operation: str):
+    cloud.wire.cut(operation, times=3)
+    with pytest.raises(Unavailable) as error:
+        bucket.get("k") if operation == "GetObject" else bucket.put("k", b"")
+    assert error.value.unknown is True
+
+
+def test_a_bucket_that_is_not_there_is_unavailable_and_never_missing(cloud: Cloud):
+    with pytest.raises(Unavailable):
+        S3Objects(client("s3"), "no-such-bucket-of-ours").get("k")
+
+
+def test_an_object_is_stored_as_json(cloud: Cloud, bucket: S3Objects):
+    bucket.put("results/acme/1/1", b"{}")
+    head = client("s3").head_object(Bucket=cloud.results_bucket, Key="results/acme/1/1")
+    assert head["ContentType"] == "application/json"
+
+
+def test_a_link_names_the_object_its_time_and_a_signature(cloud: Cloud, bucket: S3Objects):
+    link = bucket.link("results/acme/1/1", 300)
+    assert f"{cloud.results_bucket}" in link
+    assert "results/acme/1/1" in link
+    assert "X-Amz-Expires=300" in link or "Expires=" in link
+    assert "Signature=" in link
+
+
+def test_a_link_is_signed_as_every_region_and_key_takes_it(bucket: S3Objects):
+    """Signature version 2 is refused by newer regions and by KMS-encrypted buckets."""
+    assert "X-Amz-Algorithm=AWS4-HMAC-SHA256" in bucket.link("results/acme/1/1", 300)

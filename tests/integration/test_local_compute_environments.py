@@ -1,0 +1,443 @@
+"""What a function sees and what becomes of it: processes, limits, crashes, time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from local.aws.calls import Callers
+from local.clock import VirtualClock
+from local.compute.environments import Functions
+from local.compute.invocation import Invocation
+from local.stack.errors import TemplateError
+from tests.integration.local_toys import eventually
+
+ARN = "arn:aws:lambda:us-east-1:123456789012:function:toy"
+HANDLER = """
+import json, os, resource, sys, threading, time
+COUNT = 0
+
+def handler(event, context):
+    global COUNT
+    COUNT += 1
+    do = event.get("do")
+    if do == "sleep":
+        time.sleep(event["s"])
+    elif do == "raise":
+        raise ValueError("no such luck")
+    elif do == "sys.exit":
+        sys.exit(3)
+    elif do == "os._exit":
+        try:
+            os._exit(0)
+        finally:
+            print("finally")
+    elif do == "set":
+        return {1, 2}
+    elif do == "nan":
+        return float("nan")
+    elif do == "large":
+        return "x" * 6_300_000
+    elif do == "allocate":
+        kept = []
+        while True:
+            kept.append(bytearray(b"x" * 1_000_000))
+    elif do == "thread":
+        threading.Thread(target=time.sleep, args=(5,), name="left-behind", daemon=event["daemon"]).start()
+    elif do == "recurse":
+        return handler(event, context)
+    elif do == "time":
+        left = context.get_remaining_time_in_millis()
+        time.sleep(event.get("s", 0))
+        return {"now": time.time(), "left": left, "left_after": context.get_remaining_time_in_millis()}
+    elif do == "print":
+        print(json.dumps({"level": "INFO"}))
+        print("to stderr", file=sys.stderr)
+        sys.stdout.write("no newline")
+    elif do == "context":
+        return {name: str(getattr(context, name)) for name in event["names"]}
+    elif do == "environment":
+        return dict(os.environ)
+    elif do == "modules":
+        return sorted(name for name in sys.modules if name.split(".")[0] in event["names"])
+    return {"event": event, "count": COUNT, "pid": os.getpid()}
+"""
+BROKEN = {
+    "missing": ("import nowhere_to_be_found", "Runtime.ImportModuleError"),
+    "unspeakable": ("def handler(:", "Runtime.UserCodeSyntaxError"),
+    "nameless": ("x = 1", "Runtime.HandlerNotFound"),
+    "raising": ("raise KeyError('TABLE')", "KeyError"),
+    "leaving": ("import sys\nsys.exit(4)", "Runtime.ExitError"),
+}
+
+
+class ToyStack:
+    """Functions only, and as much of a stack as they need."""
+
+    region = "us-east-1"
+
+    def __init__(self, **functions: dict[str, Any]) -> None:
+        self._resources = [
+            SimpleNamespace(
+                type="AWS::Lambda::Function",
+                logical_id=role.title(),
+                ref=role,
+                attributes={"Arn": ARN.replace("toy", role)},
+                properties={"Runtime": "python3.13", "Handler": f"handlers.{role}.handler", **properties},
+            )
+            for role, properties in functions.items()
+        ]
+
+    def of_type(self, name: str) -> list[Any]:
+        return [resource for resource in self._resources if resource.type == name]
+
+
+@pytest.fixture(scope="module")
+def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("code")
+    (folder / "handlers").mkdir()
+    (folder / "handlers" / "toy.py").write_text(HANDLER)
+    for role, (source, _) in BROKEN.items():
+        (folder / "handlers" / f"{role}.py").write_text(source)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def clock() -> Iterator[VirtualClock]:
+    with VirtualClock() as clock:
+        yield clock
+
+
+@pytest.fixture(scope="module")
+def callers() -> Callers:
+    return Callers()
+
+
+@pytest.fixture(scope="module")
+def functions(code: Path, clock: VirtualClock, callers: Callers) -> Iterator[Functions]:
+    toy = {"Timeout": 2, "MemorySize": 128, "Environment": {"Variables": {"NAME": "value"}}}
+    stack: Any = ToyStack(toy=toy, **{role: {"Timeout": 2} for role in BROKEN})
+    aws: Any = SimpleNamespace(url="http://aws.test", callers=callers)
+    functions = Functions(stack, aws, clock, "http://model.test", code=code, write_log=lambda *_: None)
+    functions.start()
+    yield functions
+    functions.stop()
+
+
+@pytest.fixture
+def invoke(functions: Functions) -> Callable[..., Invocation]:
+    return lambda **event: functions.invoke("toy", event)
+
+
+def kind(outcome: Invocation) -> str:
+    assert outcome.error is not None
+    return str(outcome.error["errorType"])
+
+
+def test_environment_holds_the_functions_variables_and_lambdas_and_nothing_of_the_parent(invoke, monkeypatch):
+    monkeypatch.setenv("SECRET_OF_THE_PARENT", "x")
+    seen = invoke(do="environment").result
+    assert seen["NAME"] == "value"
+    assert seen["AWS_LAMBDA_FUNCTION_NAME"] == "toy"
+    assert seen["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] == "128"
+    assert seen["AWS_ENDPOINT_URL"] == "http://aws.test"
+    assert seen["AWS_ENDPOINT_URL_BEDROCK_RUNTIME"] == "http://model.test"
+    assert seen["_HANDLER"] == "handlers.toy.handler"
+    assert seen["TZ"] == ":UTC"
+    assert not {"SECRET_OF_THE_PARENT", "HOME", "PYTHONPATH", "MALLOC_ARENA_MAX"} & set(seen)
+
+
+def test_child_imports_neither_moto_nor_pytest_nor_powertools(invoke):
+    assert invoke(do="modules", names=["moto", "pytest", "aws_lambda_powertools", "werkzeug"]).result == []
+
+
+def test_one_environment_serves_one_invocation_after_another(functions, invoke):
+    functions.reload()
+    first, second = invoke().result, invoke().result
+    assert (second["count"], second["pid"]) == (first["count"] + 1, first["pid"])
+
+
+def test_invocations_at_once_have_an_environment_and_an_access_key_each(functions):
+    pids, keys = set(), set()
+
+    def run() -> None:
+        keys.add(functions.invoke("toy", {"do": "environment"}).result["AWS_ACCESS_KEY_ID"])
+        outcome = functions.invoke("toy", {"do": "sleep", "s": 0.3})
+        pids.add(outcome.result["pid"])
+
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(pids) == 3
+    assert all(key.startswith("ASIA") for key in keys)
+
+
+def test_context_says_who_runs_and_for_how_long(functions, invoke):
+    names = ["aws_request_id", "function_name", "memory_limit_in_mb", "invoked_function_arn", "log_group_name"]
+    outcome = invoke(do="context", names=names)
+    assert outcome.result == {
+        "aws_request_id": outcome.request_id,
+        "function_name": "toy",
+        "memory_limit_in_mb": "128",
+        "invoked_function_arn": ARN,
+        "log_group_name": "/aws/lambda/toy",
+    }
+
+
+def test_exception_is_an_error_with_type_message_and_trace_and_keeps_the_environment(invoke):
+    before = invoke().result["pid"]
+    outcome = invoke(do="raise")
+    assert outcome.error is not None
+    assert (outcome.error["errorType"], outcome.error["errorMessage"]) == ("ValueError", "no such luck")
+    assert "toy.py" in "".join(outcome.error["stackTrace"])
+    assert "[ERROR] ValueError: no such luck" in outcome.logs
+    assert invoke().result["pid"] == before
+
+
+@pytest.mark.parametrize("do", ["set", "nan"])
+def test_result_that_is_no_json_is_a_marshal_error(invoke, do):
+    assert kind(invoke(do=do)) == "Runtime.MarshalError"
+
+
+def test_response_above_six_megabytes_is_refused(invoke):
+    assert kind(invoke(do="large")) == "Function.ResponseSizeTooLarge"
+
+
+def test_endless_recursion_is_an_ordinary_error(invoke):
+    assert kind(invoke(do="recurse")) == "RecursionError"
+
+
+@pytest.mark.parametrize("do", ["sys.exit", "os._exit", "allocate"])
+def test_process_that_ends_itself_is_an_exit_error_and_is_replaced(invoke, callers, do):
+    before = invoke(do="environment").result["AWS_ACCESS_KEY_ID"]
+    outcome = invoke(do=do)
+    assert (kind(outcome), outcome.crashed, outcome.timed_out) == ("Runtime.ExitError", True, False)
+    assert "finally" not in outcome.logs
+    assert callers.is_revoked(before)
+    assert invoke(do="environment").result["AWS_ACCESS_KEY_ID"] != before
+
+
+def test_function_is_killed_at_its_deadline_and_its_key_with_it(invoke, callers):
+    before = invoke(do="environment").result["AWS_ACCESS_KEY_ID"]
+    began = time.monotonic()
+    outcome = invoke(do="sleep", s=30)
+    assert (kind(outcome), outcome.timed_out) == ("Sandbox.Timedout", True)
+    assert "timed out after 2.00 seconds" in outcome.error["errorMessage"]
+    assert 1.9 < time.monotonic() - began < 5
+    assert callers.is_revoked(before)
+
+
+def test_deadline_is_counted_in_virtual_time(functions, clock):
+    outcomes: list[Invocation] = []
+    thread = threading.Thread(target=lambda: outcomes.append(functions.invoke("toy", {"do": "sleep", "s": 30})))
+    began = time.monotonic()
+    thread.start()
+    eventually(lambda: functions.running("toy"))
+    clock.advance(3)
+    thread.join()
+    assert outcomes[0].timed_out
+    assert time.monotonic() - began < 1.5
+
+
+def test_clock_moves_under_a_running_handler(functions, clock):
+    outcomes: list[Invocation] = []
+    event = {"do": "time", "s": 0.3}
+    thread = threading.Thread(target=lambda: outcomes.append(functions.invoke("toy", event)))
+    thread.start()
+    eventually(lambda: functions.running("toy"))
+    time.sleep(0.1)
+    clock.advance(1)
+    thread.join()
+    seen = outcomes[0].result
+    assert abs(seen["now"] - clock.now().timestamp()) < 1
+    assert seen["left"] - seen["left_after"] > 1000
+
+
+@pytest.mark.parametrize("daemon", [True, False])
+def test_thread_left_behind_is_an_error_that_names_it_and_ends_the_environment(invoke, daemon):
+    before = invoke().result["pid"]
+    outcome = invoke(do="thread", daemon=daemon)
+    assert kind(outcome) == "Local.LiveThread"
+    assert "left-behind" in outcome.error["errorMessage"]
+    assert invoke().result["pid"] != before
+
+
+@pytest.mark.parametrize("role", BROKEN)
+def test_error_of_the_init_phase_is_the_invocations(functions, role):
+    assert kind(functions.invoke(role, {})) == BROKEN[role][1]
+    assert kind(functions.invoke(role, {})) == BROKEN[role][1]
+
+
+def test_output_is_kept_line_by_line_as_it_was_written(invoke):
+    assert sorted(invoke(do="print").logs) == ["no newline", "to stderr", '{"level": "INFO"}']
+    assert invoke().logs == ()
+
+
+def test_event_and_result_pass_through_json(functions):
+    assert functions.invoke("toy", {"a": [1, None, "ü", (2, 3)]}).result["event"] == {"a": [1, None, "ü", [2, 3]]}
+
+
+def test_no_more_run_at_once_than_allowed_and_the_rest_wait_in_line(functions):
+    functions.set_concurrency("toy", 2)
+    try:
+        threads = [threading.Thread(target=functions.invoke, args=("toy", {"do": "sleep", "s": 0.2})) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        most = 0
+        while any(thread.is_alive() for thread in threads):
+            most = max(most, len(functions.running("toy")))
+            time.sleep(0.01)
+        assert most == 2
+        assert functions.invoke("toy", {}, wait_s=0.1).ok
+    finally:
+        functions.set_concurrency("toy", 10)
+
+
+def test_who_waits_longest_runs_next(functions):
+    functions.set_concurrency("toy", 1)
+    order: list[int] = []
+
+    def run(number: int) -> None:
+        functions.invoke("toy", {"do": "sleep", "s": 0.1})
+        order.append(number)
+
+    try:
+        threads = [threading.Thread(target=run, args=(number,)) for number in range(5)]
+        for thread in threads:
+            thread.start()
+            time.sleep(0.02)
+        for thread in threads:
+            thread.join()
+        assert order == sorted(order)
+    finally:
+        functions.set_concurrency("toy", 10)
+
+
+def test_who_finds_no_room_in_time_is_throttled(functions):
+    functions.set_concurrency("toy", 1)
+    try:
+        thread = threading.Thread(target=functions.invoke, args=("toy", {"do": "sleep", "s": 0.6}))
+        thread.start()
+        eventually(lambda: functions.running("toy"))
+        outcome = functions.invoke("toy", {}, wait_s=0.1)
+        assert outcome.throttled
+        assert kind(outcome) == "TooManyRequestsException"
+        thread.join()
+    finally:
+        functions.set_concurrency("toy", 10)
+
+
+def test_paused_function_starts_nothing_until_resumed(functions):
+    functions.pause("toy")
+    assert functions.invoke("toy", {}).throttled
+    assert functions.acquire("toy", 0.05) is None
+    functions.resume("toy")
+    assert functions.invoke("toy", {}).ok
+
+
+def test_reload_imports_changed_code(functions, code):
+    file = code / "handlers" / "toy.py"
+    functions.invoke("toy", {})
+    try:
+        file.write_text("def handler(event, context):\n    return 'changed'\n")
+        assert functions.invoke("toy", {}).result != "changed"
+        functions.reload()
+        assert functions.invoke("toy", {}).result == "changed"
+    finally:
+        file.write_text(HANDLER)
+        functions.reload()
+
+
+def test_frozen_invocation_outlives_its_deadline_and_goes_on_when_thawed(functions, clock):
+    outcomes: list[Invocation] = []
+    event = {"do": "sleep", "s": 0.2}
+    thread = threading.Thread(target=lambda: outcomes.append(functions.invoke("toy", event)))
+    thread.start()
+    (request_id,) = eventually(lambda: functions.running("toy"))
+    environment = functions.environment_of(request_id)
+    environment.freeze(outlives=True)
+    clock.advance(60)
+    time.sleep(0.5)
+    assert thread.is_alive()
+    environment.thaw()
+    thread.join(5)
+    assert outcomes[0].ok
+
+
+def test_killed_invocation_is_reported_as_a_crash_with_its_reason(functions):
+    outcomes: list[Invocation] = []
+    thread = threading.Thread(target=lambda: outcomes.append(functions.invoke("toy", {"do": "sleep", "s": 9})))
+    thread.start()
+    (request_id,) = eventually(lambda: functions.running("toy"))
+    functions.environment_of(request_id).kill("crash")
+    thread.join(5)
+    assert (outcomes[0].crashed, outcomes[0].reason, kind(outcomes[0])) == (True, "crash", "Runtime.ExitError")
+
+
+@pytest.mark.parametrize("variables", [{"AWS_REGION": "x"}, {"A": "one letter"}, {"NUMBER": 5}, {"LONG": "x" * 4097}])
+def test_environment_variables_that_lambda_refuses_are_refused(code, clock, callers, variables):
+    stack: Any = ToyStack(toy={"Environment": {"Variables": variables}})
+    aws: Any = SimpleNamespace(url="http://aws.test", callers=callers)
+    with pytest.raises(TemplateError, match="Toy"):
+        Functions(stack, aws, clock, "http://model.test", code=code)
+
+
+def test_nothing_is_left_when_the_runtime_is_killed(tmp_path, code):
+    """The parent gets SIGKILL, so nobody cleans up: the children have to notice by themselves."""
+    script = tmp_path / "parent.py"
+    script.write_text(
+        textwrap.dedent(f"""
+        import sys, threading, time
+        from pathlib import Path
+        from types import SimpleNamespace
+        from local.aws.calls import Callers
+        from local.clock import VirtualClock
+        from local.compute.environments import Functions
+        from tests.integration.test_local_compute_environments import ToyStack
+        clock = VirtualClock()
+        clock.start()
+        functions = Functions(ToyStack(toy={{"Timeout": 60}}), SimpleNamespace(url="", callers=Callers()), clock, "",
+                              code=Path({str(code)!r}), write_log=lambda *_: None)
+        functions.start()
+        pid = functions.invoke("toy", {{}}).result["pid"]
+        threading.Thread(target=functions.invoke, args=("toy", {{"do": "sleep", "s": 50}}), daemon=True).start()
+        print(pid, flush=True)
+        time.sleep(60)
+        """)
+    )
+    repository = Path(__file__).parents[2]
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, cwd=repository,
+                          env={**os.environ, "PYTHONPATH": str(repository)}) as parent:  # fmt: skip
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        time.sleep(0.2)
+        parent.send_signal(signal.SIGKILL)
+
+    def gone() -> bool:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        return _is_zombie(pid)
+
+    eventually(gone, 5)
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True

@@ -1,0 +1,142 @@
+"""`/_local/*`: time, pausing, concurrency, mappings, schedules, and what they report."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from local.runtime import Runtime
+from tests.integration.local_toys import Reply, Toy, eventually, request
+
+HANDLER = """
+import boto3, os, time
+
+def handler(event, context):
+    if event.get("sleep"):
+        time.sleep(event["sleep"])
+    if event.get("write"):
+        boto3.client("dynamodb").put_item(TableName=os.environ["TABLE"], Item={"pk": {"S": "x"}})
+    return time.time()
+"""
+
+
+@pytest.fixture(scope="module")
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
+    toy = Toy(tmp_path_factory.mktemp("controls"))
+    toy.table("Table")
+    toy.queue("Queue")
+    toy.function("work", HANDLER, environment={"TABLE": {"Ref": "Table"}})
+    toy.function("timed", HANDLER, environment={"TABLE": {"Ref": "Table"}})
+    toy.mapping("work", "Queue")
+    toy.schedule("timed", "rate(1 day)", {"write": True})
+    with Runtime(assembly=toy.write(), code=toy.code, write_log=lambda *_: None) as runtime:
+        yield runtime
+
+
+def control(runtime: Runtime, method: str, name: str, body: object = None, **headers: str) -> Reply:
+    data = None if body is None else json.dumps(body).encode()
+    return request(method, f"{runtime.api}/_local/{name}", data, headers)
+
+
+def test_clock_skips_for_the_runtime_and_for_the_functions(runtime):
+    before = runtime.functions.invoke("work", {}).result
+    answer = control(runtime, "POST", "clock", {"advance_seconds": 3600})
+    assert answer.json["offset_s"] >= 3600
+    assert runtime.functions.invoke("work", {}).result - before >= 3600
+
+
+@pytest.mark.parametrize("seconds", [-1, "1", None, True, 1e12])
+def test_clock_refuses_what_is_no_skip(runtime, seconds):
+    answer = control(runtime, "POST", "clock", {"advance_seconds": seconds})
+    assert answer.status == 400
+    assert "advance_seconds" in answer.json["message"]
+
+
+def test_paused_function_waits_for_resume(runtime):
+    assert control(runtime, "POST", "pause", {"function": "work"}).json == {"function": "work", "paused": True}
+    assert runtime.functions.invoke("work", {}).throttled
+    control(runtime, "POST", "resume", {"function": "work"})
+    assert runtime.functions.invoke("work", {}).ok
+
+
+def test_function_may_be_named_by_its_arn(runtime):
+    arn = runtime.functions.definition("work").arn
+    assert control(runtime, "POST", "resume", {"function": arn}).json["function"] == "work"
+
+
+@pytest.mark.parametrize("name", ["pause", "resume", "mappings/disable", "schedules/run", "freeze", "concurrency"])
+def test_unknown_function_is_a_400_that_lists_the_known(runtime, name):
+    answer = control(runtime, "POST", name, {"function": "nobody"})
+    assert answer.status == 400
+    assert "['work', 'timed']" in answer.json["message"]
+
+
+def test_concurrency_is_raised_and_lowered(runtime):
+    assert control(runtime, "POST", "concurrency", {"function": "work", "maximum": 50}).json["maximum"] == 50
+    assert runtime.functions.concurrency("work") == 50
+    assert control(runtime, "POST", "concurrency", {"function": "work", "maximum": 0}).status == 400
+    control(runtime, "POST", "concurrency", {"function": "work", "maximum": 10})
+
+
+def test_invocations_are_listed_with_what_came_of_them(runtime):
+    control(runtime, "DELETE", "invocations")
+    outcome = runtime.functions.invoke("work", {})
+    (listed,) = control(runtime, "GET", "invocations").json["invocations"]
+    assert (listed["function"], listed["request_id"], listed["ok"]) == ("work", outcome.request_id, True)
+
+
+def test_mappings_are_switched_off_and_on(runtime):
+    off = control(runtime, "POST", "mappings/disable", {"function": "work"}).json["mappings"]
+    assert [(mapping["kind"], mapping["enabled"]) for mapping in off] == [("sqs", False)]
+    control(runtime, "POST", "mappings/enable", {"function": "work"})
+    assert control(runtime, "GET", "mappings").json["mappings"][0]["enabled"] is True
+    assert control(runtime, "POST", "mappings/disable", {"function": "timed"}).status == 400
+
+
+def test_schedule_runs_when_asked_and_its_calls_are_metered(runtime):
+    control(runtime, "DELETE", "calls")
+    answer = control(runtime, "POST", "schedules/run", {"function": "timed"})
+    assert answer.json["ok"] is True
+    (call,) = control(runtime, "GET", "calls").json["calls"]
+    assert (call["function"], call["service"], call["operation"]) == ("timed", "dynamodb", "PutItem")
+    assert call["write_units"] == 1
+    assert control(runtime, "POST", "schedules/run", {"function": "work"}).status == 400
+
+
+def test_invocation_is_frozen_and_thawed(runtime):
+    threading.Thread(target=runtime.functions.invoke, args=("work", {"sleep": 0.3}), daemon=True).start()
+    (request_id,) = eventually(lambda: runtime.functions.running("work"))
+    assert control(runtime, "POST", "freeze", {"request_id": request_id}).json == {"frozen": 1}
+    control(runtime, "POST", "clock", {"advance_seconds": 600})
+    assert runtime.functions.running("work") == [request_id]
+    assert control(runtime, "POST", "thaw", {"function": "work"}).json == {"thawed": 1}
+    eventually(lambda: not runtime.functions.running("work"))
+    assert control(runtime, "POST", "thaw", {"request_id": request_id}).status == 400
+
+
+def test_invocation_is_killed_in_the_middle(runtime):
+    control(runtime, "DELETE", "invocations")
+    threading.Thread(target=runtime.functions.invoke, args=("work", {"sleep": 5}), daemon=True).start()
+    eventually(lambda: runtime.functions.running("work"))
+    assert control(runtime, "POST", "kill", {"function": "work"}).json == {"killed": 1}
+    (listed,) = eventually(lambda: control(runtime, "GET", "invocations").json["invocations"])
+    assert (listed["crashed"], listed["reason"]) == (True, "crash")
+
+
+def test_unknown_control_is_a_404_that_lists_the_known(runtime):
+    answer = control(runtime, "GET", "nothing")
+    assert answer.status == 404
+    assert "POST clock" in answer.json["controls"]
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b'"text"'])
+def test_body_that_is_no_object_is_a_400(runtime, body):
+    assert request("POST", f"{runtime.api}/_local/pause", body).status == 400
+
+
+@pytest.mark.parametrize("headers", [{"Origin": "https://evil.test"}, {"Host": "evil.test"}])
+def test_web_pages_have_no_control(runtime, headers):
+    assert control(runtime, "GET", "clock", None, **headers).status == 403

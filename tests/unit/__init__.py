@@ -1,0 +1,1 @@
+"""Pure rules, with fakes for every port."""
