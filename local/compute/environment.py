@@ -53,6 +53,7 @@ class Environment:
         self.access_key_id = "ASIA" + "".join(secrets.choice(string.ascii_uppercase + "234567") for _ in range(16))
         self.running: Running | None = None
         self.dead = False
+        self.frozen = False
         self.gone = threading.Event()
         self._surroundings = surroundings
         self._init_error: dict[str, Any] | None = None
@@ -107,10 +108,12 @@ class Environment:
         """Stop the process in the middle of what it does; with `outlives` its deadline does not kill it any more."""
         if self.running is not None and outlives:
             self.running.outlives = True
+        self.frozen = True
         self._surroundings.processes.signal(self._process, signal.SIGSTOP)
 
     def thaw(self) -> None:
         """Let a frozen process go on."""
+        self.frozen = False
         self._surroundings.processes.signal(self._process, signal.SIGCONT)
 
     def tell_time(self, offset_s: float) -> None:

@@ -133,7 +133,7 @@ class Target:
 
     def letters(self, queue: str = "WorkDlqUrl") -> list[dict[str, Any]]:
         """What lies in a dead-letter queue: attributes as text, the envelope as `body`. They stay there."""
-        found = []
+        found: list[dict[str, Any]] = []
         while True:
             messages = self.sqs.receive_message(
                 QueueUrl=self.outputs[queue], MaxNumberOfMessages=10, MessageAttributeNames=["All"], VisibilityTimeout=5
@@ -281,5 +281,7 @@ def _as(tenant: str | None) -> dict[str, str]:
 def _signature(method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> dict[str, str]:
     session = boto3.Session()
     request = AWSRequest(method, url, data=body, headers=dict(headers))
-    SigV4Auth(session.get_credentials(), "execute-api", session.region_name or "us-east-1").add_auth(request)
+    credentials = session.get_credentials()
+    assert credentials is not None, "no AWS credentials to sign with"
+    SigV4Auth(credentials, "execute-api", session.region_name or "us-east-1").add_auth(request)
     return dict(request.headers.items())

@@ -56,7 +56,7 @@ contract.config.generation.update(modes=list(GenerationMode), deterministic=True
 
 @contract.parametrize()
 @settings(max_examples=EXAMPLES)
-def test_whatever_is_sent_the_answer_is_one_of_the_contract(case: Case, stack: Target) -> None:
+def test_whatever_is_sent_the_answer_is_one_of_the_contract(case: Case[Any], stack: Target) -> None:
     case.validate_response(sent(case, stack), checks=CHECKS)
 
 
@@ -69,7 +69,7 @@ def test_a_job_in_each_state_is_answered_by_the_contract(target: Target, nonce: 
     assert target.job(job_id)["status"] == status  # it did not go on meanwhile
 
 
-def sent(case: Case, stack: Target) -> Response:
+def sent(case: Case[Any], stack: Target) -> Response:
     """The answer to a case. A throttled one (429, at 50 a second) is sent again: it is in the contract too, but most
     of what is tested would be the throttle."""
     for _ in range(100):

@@ -41,8 +41,8 @@ def main(work: dict[str, Any]) -> dict[str, Any]:
     key = {"pk": {"S": job_id}, "sk": {"S": "job"}}
 
     def image() -> dict[str, Any]:
-        answer = jobs.get_item(TableName=os.environ["JOBS_TABLE"], Key=key)
-        return answer["Item"]  # type: ignore[return-value]
+        item: Any = jobs.get_item(TableName=os.environ["JOBS_TABLE"], Key=key)["Item"]
+        return dict(item)
 
     new = image()
     call("dispatch", {"Records": [{"eventName": "INSERT", "dynamodb": {"SequenceNumber": "1", "NewImage": new}}]})

@@ -28,6 +28,9 @@ MODULES_MAX = 510  # the worker, the largest, has 497 on Python 3.12 with boto3;
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The unpacked assets, and a folder with boto3 and what it needs, as the Lambda runtime has it."""
+    from infra.toolchain import use_bundled_node
+
+    use_bundled_node()  # before anything imports the CDK
     from infra.packaging import build_code, build_layer
 
     code, layer, runtime = (tmp_path_factory.mktemp(name) for name in ("code", "layer", "runtime"))
@@ -98,7 +101,10 @@ def _of_the_runtime(file: str) -> bool:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_a_function_imports_nothing_heavy_and_no_more_modules_than_its_budget(role: str, path: list[str]) -> None:
-    program = f"import json, sys; sys.path[:0] = {path!r}; import lambdas.handlers.{role}; print(json.dumps(sorted(sys.modules)))"
+    program = (
+        f"import json, sys; sys.path[:0] = {path!r}; import lambdas.handlers.{role}\n"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
     modules: list[str] = alone("-c", program)
     packages = {name.partition(".")[0] for name in modules}
     assert not packages & set(HEAVY)
