@@ -155,7 +155,7 @@ def _read_cursor(written: str) -> dict[str, tuple[str, str]] | None:
         found = json.loads(base64.urlsafe_b64decode(written + "=" * (-len(written) % 4)))
         read = {str(shard): (str(row[0]), str(row[1])) for shard, row in found.items()}
         known = {str(shard) for shard in range(ids.TENANT_SHARDS)}
-        well_formed = read.keys() <= known and all(len(row) == 2 for row in found.values())
+        well_formed = bool(read) and read.keys() <= known and all(len(row) == 2 for row in found.values())
         for created, job_id in read.values():
             times.instant(created)
             well_formed = well_formed and 0 < len(job_id) <= 128
