@@ -49,7 +49,7 @@ class Settings:
     cors_origins: tuple[str, ...] = texts("web origins that may call the API", r"\*|https?://[^/\s]+")
     throttle_rate: int = number(50, 1, 10_000, "requests per second, all routes together")
     throttle_burst: int = number(100, 1, 5_000, "requests at once")
-    wait_max: int = number(20, 0, 25, "seconds that `?wait=` may hold an answer; 0 for small accounts")
+    wait_max: int = number(20, 0, 20, "seconds that `?wait=` may hold an answer; 0 for small accounts")
     accept_timeout_s: int = number(10, 3, 29, "timeout of accept")
     query_timeout_s: int = number(29, 3, 29, "timeout of query; an HTTP API waits 30 s at most")
     memory_mb: int = number(512, 128, 10_240, "memory of accept, query, dispatch and sweep")

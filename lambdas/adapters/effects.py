@@ -18,9 +18,10 @@ from botocore.exceptions import ClientError
 
 from lambdas.adapters import clock
 from lambdas.adapters.clients import as_unavailable, code_of
-from lambdas.adapters.idempotency import DAY_S, FencedLayer, row_id
+from lambdas.adapters.fenced_layer import FencedLayer, row_id
 from lambdas.contracts.names import ANSWER_KEY
 from lambdas.core.outcomes import NotDone, Permanent
+from lambdas.core.policy import DAY_S
 from lambdas.core.ports import AnswerPending, EffectNotRecorded, Unavailable
 
 KEY_PREFIX = "effect/v1"

@@ -13,7 +13,8 @@ import pytest
 import time_machine
 
 from lambdas.adapters import clock
-from lambdas.adapters.idempotency import KEY_PREFIX, FencedLayer, PowertoolsAnswers
+from lambdas.adapters.fenced_layer import FencedLayer
+from lambdas.adapters.idempotency import KEY_PREFIX, PowertoolsAnswers
 from lambdas.core import ids
 from lambdas.core.canonical import sha256
 from lambdas.core.ports import AnswerNotStored, AnswerPending, Unavailable

@@ -341,6 +341,22 @@ def test_idem_17_an_answer_that_was_paid_for_is_not_paid_again_when_its_result_c
     assert (bench.status(job), bench.calls) == (names.COMPLETED, 1)
 
 
+def test_hole_19_a_later_attempt_looks_for_the_large_answer_that_an_earlier_one_left_in_s3(bench: Bench, cloud: Cloud):
+    """It was paid for, and its holder ended between the object and the row."""
+    bench.script({"answer": {**ANSWER, "action_items": ["x" * 490] * 20}})
+    job = bench.job()
+    cloud.wire.refuse("UpdateItem", "AccessDeniedException", part=cloud.answers_table)
+    assert bench.run(message(job)) == []
+    record = cloud.record(job["pk"])
+    assert (record["status"], record["error"]["code"]) == (names.PENDING, "ANSWER_NOT_STORED")
+    cloud.wire.mend()
+    (row,) = cloud.answer_rows()
+    cloud.client("dynamodb").delete_item(TableName=cloud.answers_table, Key={"id": row["id"]})
+    cloud.put({**record, "not_before": soon(-1)})
+    assert bench.run(message(record)) == []
+    assert (bench.status(job), bench.calls) == (names.COMPLETED, 1)
+
+
 def test_a_cancelled_jobs_answer_is_booked_and_changes_nothing_else(bench: Bench, cloud: Cloud):
     """Hole 7: never CANCELLED → COMPLETED."""
 
