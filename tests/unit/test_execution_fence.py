@@ -1,0 +1,177 @@
+"""Rejected answers leave the cache after the record says so; a holder that lost its job changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lambdas.contracts.names import CANCELLED, COMPLETED, FAILED, PROCESSING
+from lambdas.core import ids
+from lambdas.core.outcomes import NotReady, Permanent
+from lambdas.core.ports import Unavailable
+from lambdas.core.tasks import Context
+from tests.builders import JOB_ID, TENANT, any_record, any_task, final_record, held_record
+from tests.fakes import Trouble
+from tests.unit.bench import PAID, held
+
+RESULT = ids.result_key(TENANT, JOB_ID, 1)
+ANSWERED = {"summary": "All three are safe."}
+
+
+def raising(error: BaseException) -> Any:
+    def run(task_input: Any, ctx: Context) -> Any:
+        raise error
+
+    return any_task(run)
+
+
+def returning(value: Any, **more: Any) -> Any:
+    return any_task(lambda task_input, ctx: value, **more)
+
+
+OUT = {"type": "object", "required": ["summary"], "properties": {"summary": {"type": "string"}}}
+
+
+# --- rejected answers ------------------------------------------------------------------------------
+REJECTING = any_task(lambda task_input, ctx: {"answer": ctx.model.ask(task_input["text"]).text}, output=OUT)
+
+
+def test_n2_the_record_says_rejected_before_the_answer_leaves_the_cache() -> None:
+    bench = held(REJECTING)
+    bench.execute()
+    assert bench.order == ["retry", "forget"]
+    assert bench.answers.stored == {}
+
+
+def test_n2_an_answer_stays_in_the_cache_when_the_record_could_not_be_written() -> None:
+    bench = held(REJECTING)
+    bench.store.troubles.add("retry", Trouble.UNSENT)
+    with pytest.raises(Unavailable):
+        bench.execute()
+    assert len(bench.answers.stored) == 1
+
+
+def test_n2_an_answer_stays_in_the_cache_when_the_writer_was_fenced_out() -> None:
+    bench = held(REJECTING)
+    job = bench.job()
+    bench.store.records[JOB_ID] = held_record(attempt=2, claim_id="another")
+    assert bench.execute(job) == "fenced_out"
+    assert len(bench.answers.stored) == 1
+
+
+def test_n2_the_next_sample_is_asked_for_anew_and_stays_with_its_job() -> None:
+    bench = held(REJECTING)
+    bench.execute()
+    bench.store.records[JOB_ID] = {**bench.store.records[JOB_ID], **_held_again(attempt=2, tries=2)}
+    assert bench.execute() == "failed"
+    assert len(bench.model.requests) == 2
+    assert (bench.job().cost, bench.job().error["code"]) == (2 * PAID, "OUTPUT_REJECTED")  # type: ignore[index]
+    assert "forget" not in bench.order[2:]
+
+
+def _held_again(**over: Any) -> dict[str, Any]:
+    wanted = ("status", "attempt", "tries", "claim_id", "claimed_at", "lease_until")
+    return {name: value for name, value in held_record(**over).items() if name in wanted}
+
+
+def test_n2_the_last_try_of_all_still_takes_its_rejected_answer_out_of_the_cache() -> None:
+    bench = held(REJECTING, tries=5)
+    assert bench.execute() == "failed"
+    assert bench.answers.stored == {}
+
+
+def test_n2_an_answer_that_cannot_be_forgotten_is_told_and_the_job_goes_on() -> None:
+    bench = held(REJECTING)
+    bench.answers.troubles.add("forget", Trouble.UNSENT)
+    assert bench.execute() == "retried"
+    assert "answer_not_forgotten" in bench.notices.steps
+
+
+def test_a_failure_that_is_no_rejection_forgets_nothing() -> None:
+    def run(task_input: Any, ctx: Context) -> Any:
+        ctx.model.ask("Q")
+        raise ValueError("after the answer")
+
+    bench = held(any_task(run))
+    bench.execute()
+    assert len(bench.answers.stored) == 1
+    assert "forget" not in bench.order
+
+
+# --- the fence -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "record",
+    [
+        held_record(attempt=2, claim_id="another"),
+        held_record(claim_id="another"),
+        any_record(attempt=1),
+        final_record(COMPLETED, claim_id="another"),
+        final_record(FAILED, attempt=3),
+    ],
+)
+@pytest.mark.parametrize("task", [any_task(), raising(ValueError()), raising(NotReady("x")), raising(Permanent("x"))])
+def test_swp_02_a_holder_that_lost_its_job_changes_nothing(record: dict[str, Any], task: Any) -> None:
+    bench = held(task)
+    job = bench.job()
+    bench.store.records[JOB_ID] = dict(record)
+    assert bench.execute(job) == "fenced_out"
+    assert bench.store.records[JOB_ID] == record
+
+
+def test_nobody_deletes_a_result_because_its_record_could_not_be_written() -> None:
+    bench = held()
+    job = bench.job()
+    bench.store.records[JOB_ID] = held_record(attempt=2, claim_id="another")
+    bench.execute(job)
+    assert RESULT in bench.results.objects
+    assert bench.store.calls == ["complete"]
+
+
+@pytest.mark.parametrize(
+    ("task", "rule", "how"),
+    [
+        (any_task(), "complete", "completed"),
+        (raising(ValueError()), "retry", "retried"),
+        (raising(NotReady("x")), "park", "waits"),
+        (raising(Permanent("x")), "fail", "failed"),
+    ],
+)
+def test_the_lost_reply_of_the_last_write_counts_as_success_and_is_written_once(task: Any, rule: str, how: str) -> None:
+    bench = held(task)
+    bench.store.troubles.add(rule, Trouble.LOST_REPLY)
+    assert bench.execute() == how
+    assert len(bench.store.images) == 1
+    assert bench.job().attempt == 1
+
+
+def test_an_end_that_cannot_be_written_is_told_and_the_record_still_says_processing() -> None:
+    bench = held()
+    bench.store.troubles.add("complete", Trouble.UNSENT)
+    with pytest.raises(Unavailable):
+        bench.execute()
+    assert bench.job().status == PROCESSING
+
+
+def test_the_late_answer_of_a_cancelled_job_is_booked_apart() -> None:
+    bench = held()
+    job = bench.job()
+    bench.store.records[JOB_ID] = final_record(CANCELLED, cost=5)
+    assert bench.execute(job) == "fenced_out"
+    assert (bench.job().status, bench.job().cost, bench.job().late_cost) == (CANCELLED, 5, PAID)
+
+
+def test_a_cancelled_job_that_cost_nothing_more_is_not_written_again() -> None:
+    bench = held(returning({}))
+    job = bench.job()
+    bench.store.records[JOB_ID] = final_record(CANCELLED)
+    bench.execute(job)
+    assert bench.store.calls == ["complete"]
+
+
+def test_the_late_answer_of_another_holder_is_not_booked() -> None:
+    bench = held()
+    job = bench.job()
+    bench.store.records[JOB_ID] = final_record(CANCELLED, attempt=2, claim_id="another")
+    bench.execute(job)
+    assert bench.job().late_cost == 0

@@ -1,0 +1,71 @@
+"""Ids, shards and object keys: pure functions of what they name, and nothing else is named by them."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lambdas.core import ids
+
+ANY = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+NAMED = st.tuples(ANY, ANY, ANY)
+
+
+@given(NAMED, NAMED)
+def test_job_ids_of_other_tenants_routes_or_keys_never_collide(one: tuple[str, ...], other: tuple[str, ...]) -> None:
+    assert (ids.job_id_from_key(one[0], "POST", *one[1:]) == ids.job_id_from_key(other[0], "POST", *other[1:])) == (
+        one == other
+    )
+
+
+def test_a_separator_moved_from_the_key_into_the_tenant_makes_another_job() -> None:
+    shifted = [
+        ("a", "/jobs", "x|/jobs|y"),
+        ("a|/jobs|x", "/jobs", "y"),
+        ('a","POST', "/jobs", "y"),
+        ("a", "/jobs", "y"),
+    ]
+    assert len({ids.job_id_from_key(tenant, "POST", route, key) for tenant, route, key in shifted}) == len(shifted)
+
+
+def test_the_method_is_part_of_the_job_id() -> None:
+    assert ids.job_id_from_key("a", "POST", "/jobs", "k") != ids.job_id_from_key("a", "PUT", "/jobs", "k")
+
+
+def test_a_job_id_keeps_128_bits_and_is_the_same_each_time() -> None:
+    once, again = (ids.job_id_from_key("a", "POST", "/jobs", "k") for _ in range(2))
+    assert once == again
+    assert len(once) == 32
+    assert int(once, 16) >= 0
+
+
+def test_a_claim_is_named_by_its_invocation_and_its_message() -> None:
+    claims = {ids.claim_id(request, message) for request in ("r1", "r2") for message in ("m1", "m2")}
+    assert len(claims) == 4
+    assert ids.claim_id("r1", "m1") in claims
+    assert ids.claim_id("r1m", "1") != ids.claim_id("r1", "m1")
+
+
+@given(ANY, ANY)
+def test_every_job_lies_in_a_shard_that_is_looked_through(tenant: str, job_id: str) -> None:
+    assert ids.due_shard(job_id) in ids.due_shards()
+    assert ids.tenant_shard(tenant, job_id) in ids.tenant_shards(tenant)
+
+
+def test_jobs_are_spread_over_all_shards() -> None:
+    jobs = [f"{n:032x}" for n in range(1_000)]
+    assert {ids.due_shard(job) for job in jobs} == set(ids.due_shards())
+    assert {ids.tenant_shard("t", job) for job in jobs} == set(ids.tenant_shards("t"))
+
+
+def test_a_fact_has_one_event_id_whoever_publishes_it() -> None:
+    assert ids.event_id("j", 3, "FAILED") == "j.3.FAILED"
+
+
+def test_object_keys_name_tenant_job_and_what_must_not_be_overwritten() -> None:
+    assert ids.input_key("t", "j", "abc") == "inputs/t/j/abc"
+    assert ids.result_key("t", "j", 7) == "results/t/j/7"
+    assert ids.answer_key("t", "k") == "answers/t/k"
+    assert ids.context_key("t", "calls/7.txt") == "context/t/calls/7.txt"

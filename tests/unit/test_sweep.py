@@ -1,0 +1,283 @@
+"""The sweep: each job that is due gets its repair, whatever is wrong with the others, the queue or the stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lambdas.contracts.names import COMPLETED, FAILED, PENDING, PROCESSING
+from lambdas.core import ids
+from lambdas.core import sweep as sweeping
+from lambdas.core.job import Job, from_record
+from lambdas.core.policy import Limits
+from lambdas.core.ports import Message
+from lambdas.core.sweep import (
+    HAND_OVER_AGE_S,
+    Sweeper,
+    Swept,
+)
+from tests.builders import NOW, any_record, final_record, handed_over, held_record, later
+from tests.fakes import FakeClock, FakeJobStore, FakeOutbox, FakeQueue, Notices, Trouble
+
+LIMITS = Limits()
+OLD = later(-HAND_OVER_AGE_S)
+
+
+class World:
+    """Everything a sweep works with; due an hour ago unless a record says otherwise."""
+
+    def __init__(self, *records: dict[str, Any], depth: int = 0, seconds: float = 60) -> None:
+        self.store = FakeJobStore(*records)
+        self.outbox, self.queue, self.notices, self.clock = FakeOutbox(), FakeQueue(depth), Notices(), FakeClock()
+        self.time_left_s: Callable[[], float] = lambda: seconds
+
+    def sweep(self) -> Swept:
+        return Sweeper(
+            store=self.store,
+            outbox=self.outbox,
+            queue=self.queue,
+            limits=LIMITS,
+            now=self.clock,
+            max_tries=lambda job: 5,
+            time_left_s=self.time_left_s,
+            notice=self.notices,
+        ).sweep()
+
+    def job(self, pk: str) -> Job:
+        return from_record(self.store.records[pk])
+
+
+def _due(pk: str, **over: Any) -> dict[str, Any]:
+    return any_record(**{"pk": pk, "not_before": later(-60), "due_at": later(-1), **over})
+
+
+def _lapsed(pk: str, **over: Any) -> dict[str, Any]:
+    return held_record(**{"pk": pk, "lease_until": later(-1), "due_at": later(-1), **over})
+
+
+def _jobs(messages: list[Message]) -> set[str]:
+    return {json.loads(message.body)["run_id"] for message in messages}
+
+
+def test_a_lapsed_job_is_reaped_and_its_message_sent_in_the_same_sweep() -> None:
+    world = World(_lapsed("a"))
+    assert world.sweep().reaped == 1
+    assert (world.job("a").status, world.job("a").crashes) == (PENDING, 1)
+    assert [json.loads(message.body)["payload"] for message in world.outbox.work] == [{"attempt": 1, "crashes": 1}]
+
+
+def test_an_expired_job_is_failed_and_left_to_be_handed_over_when_it_is_two_minutes_old() -> None:
+    world = World(_due("a", tries=5))
+    assert world.sweep().expired == 1
+    assert world.job("a").status == FAILED
+    assert world.outbox.order == []
+    world.clock.advance(HAND_OVER_AGE_S + 1)
+    assert world.sweep().handed_over == 1
+    assert world.outbox.order == ["letter", "event"]
+    assert world.job("a").is_handed_over
+
+
+def test_a_job_without_a_message_is_sent_again_first_and_pushed_then() -> None:
+    world = World(_due("a"))
+    world.store.before = world.outbox.order.append
+    swept = world.sweep()
+    assert (swept.due, swept.sent, swept.held_back) == (1, 1, 0)
+    assert world.outbox.order[-2:] == ["work", "push_due"]
+    assert world.job("a").due_at == later(300)
+
+
+def test_a_job_that_is_not_due_is_not_touched() -> None:
+    world = World(any_record(pk="a"))
+    assert world.sweep().due == 0
+    assert world.outbox.order == []
+
+
+def test_swp_05_the_record_is_read_again_before_anything_is_done() -> None:
+    world = World(_due("a"))
+    world.store.due = lambda shard, before, limit: ["a", "gone"] if shard == "0" else []  # type: ignore[method-assign]
+    world.store.records["a"] = handed_over(COMPLETED, pk="a")
+    swept = world.sweep()
+    assert (swept.due, swept.left) == (1, 1)
+    assert world.outbox.order == []
+
+
+@pytest.mark.parametrize(("depth", "sent", "held_back"), [(0, 3, 0), (2, 3, 0), (3, 0, 3), (100, 0, 3)])
+def test_the_depth_gate_holds_back_when_the_queue_has_a_message_for_each_of_them(
+    depth: int, sent: int, held_back: int
+) -> None:
+    world = World(*(_due(pk) for pk in "abc"), depth=depth)
+    swept = world.sweep()
+    assert (swept.sent, swept.held_back) == (sent, held_back)
+    assert len(world.outbox.work) == sent
+    assert {world.job(pk).due_at for pk in "abc"} == {later(300)}
+
+
+def test_the_depth_gate_does_not_hold_back_reaped_jobs() -> None:
+    world = World(_lapsed("a"), _due("b"), depth=100)
+    world.sweep()
+    assert _jobs(world.outbox.work) == {"a"}
+
+
+def test_a_hint_that_the_queue_refused_keeps_its_job_due() -> None:
+    world = World(_due("a"), _due("b"))
+    world.outbox.refuse = lambda kind, message: '"run_id":"a"' in message.body
+    swept = world.sweep()
+    assert (swept.sent, swept.failed) == (1, 1)
+    assert world.job("a").due_at == later(-1)
+    assert world.job("b").due_at == later(300)
+
+
+def test_a_letter_that_was_refused_keeps_its_job_due() -> None:
+    world = World(final_record(FAILED, pk="a", finished_at=OLD, due_at=later(-1)))
+    world.outbox.refuse = lambda kind, message: kind == "letter"
+    swept = world.sweep()
+    assert (swept.handed_over, swept.failed) == (0, 1)
+    assert not world.job("a").is_handed_over
+
+
+@pytest.mark.parametrize("poison", ["a", "b", "c"])
+def test_one_job_that_the_store_refuses_leaves_the_others_their_repair(poison: str) -> None:
+    world = World(_lapsed("a"), _due("b"), _due("c", tries=5))
+    world.store.broken = {poison}
+    swept = world.sweep()
+    assert swept.failed == 1
+    assert world.notices.of("not_swept")["job_id"] == poison
+    done = {"a": world.outbox.work and "a" in _jobs(world.outbox.work), "b": "b" in _jobs(world.outbox.work)}
+    done["c"] = world.store.records["c"]["status"] == FAILED
+    assert {pk for pk, repaired in done.items() if repaired} == {"a", "b", "c"} - {poison}
+
+
+def test_an_unreadable_record_is_counted_told_and_passed_over() -> None:
+    broken = _due("a")
+    del broken["body_sha"]
+    world = World(broken, _due("b"))
+    swept = world.sweep()
+    assert (swept.unreadable, swept.sent) == (1, 1)
+    assert world.notices.of("unreadable_record")["job_id"] == "a"
+    assert world.store.records["a"] == broken
+
+
+def test_a_queue_that_does_not_tell_its_depth_does_not_stop_the_repair() -> None:
+    world = World(_due("a"))
+    world.queue.troubles.add("depth", Trouble.REFUSED)
+    world.sweep()
+    assert "depth_unknown" in world.notices.steps
+    assert world.job("a").due_at in {later(300), later(-1)}
+    assert (len(world.outbox.work) == 1) == (world.job("a").due_at == later(300))
+
+
+def test_a_look_that_could_not_be_put_off_is_counted_told_and_leaves_the_others() -> None:
+    world = World(_due("a"), _due("b"))
+    world.store.troubles.add("push_due", Trouble.UNSENT)
+    swept = world.sweep()
+    assert (swept.sent, swept.failed) == (2, 1)
+    assert {world.job(pk).due_at for pk in "ab"} == {later(-1), later(300)}
+    assert "not_swept" in world.notices.steps
+
+
+def test_a_reap_that_somebody_else_was_faster_with_sends_nothing() -> None:
+    world = World(_lapsed("a"))
+
+    def claimed(name: str) -> None:
+        if name == "reap":
+            world.store.records["a"] = held_record(pk="a", attempt=2, due_at=later(-1))
+
+    world.store.before = claimed
+    assert world.sweep().reaped == 0
+    assert world.outbox.order == []
+    assert world.job("a").status == PROCESSING
+
+
+def test_a_lost_reply_of_a_reap_counts_one_crash_and_still_sends() -> None:
+    world = World(_lapsed("a"))
+    world.store.troubles.add("reap", Trouble.LOST_REPLY)
+    assert world.sweep().reaped == 1
+    assert world.job("a").crashes == 1
+    assert len(world.outbox.work) == 1
+
+
+def test_a_second_sweep_at_the_same_time_sends_nothing_again() -> None:
+    world = World(_due("a"), _lapsed("b"), final_record(FAILED, pk="c", finished_at=OLD, due_at=later(-1)))
+    world.sweep()
+    sent = list(world.outbox.order)
+    assert world.sweep() == Swept()
+    assert world.outbox.order == sent
+
+
+def test_what_the_time_does_not_suffice_for_stays_due_and_is_said_to_be_left() -> None:
+    left = iter([60.0, 20.0, 19.9])
+    world = World(*(_due(f"{n}") for n in range(5)))
+    world.time_left_s = lambda: next(left, 19.0)
+    swept = world.sweep()
+    assert (swept.due, swept.sent, swept.complete) == (2, 2, False)
+    assert sum(world.job(f"{n}").due_at == later(-1) for n in range(5)) == 3
+
+
+def test_a_shard_that_holds_more_than_one_look_takes_is_not_said_to_be_complete(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sweeping, "DUE_PER_SHARD", 2)
+    same_shard = [pk for pk in (f"{n}" for n in range(200)) if ids.due_shard(pk) == "3"][:3]
+    world = World(*(_due(pk) for pk in same_shard))
+    swept = world.sweep()
+    assert (swept.due, swept.complete) == (2, False)
+    assert world.sweep().due == 1
+
+
+def test_a_sweep_with_nothing_to_send_does_not_ask_the_queue_for_its_depth() -> None:
+    world = World(_lapsed("a"))
+    world.queue.troubles.add("depth", Trouble.REFUSED)
+    world.sweep()
+    assert world.notices.steps == ["reaped", "dispatched"]
+
+
+def test_what_was_repaired_is_told() -> None:
+    world = World(_lapsed("a"), _due("b", tries=5), _due("c"))
+    world.sweep()
+    told = {step: fields["job"].id for step, fields in world.notices.told if "job" in fields}
+    assert (told["reaped"], told["expired"], told["dispatched"]) == ("a", "b", "c")
+    assert world.notices.of("expired")["job"].status == FAILED
+
+
+def test_a_look_that_is_put_off_is_counted_and_sends_nothing() -> None:
+    world = World(_due("a", not_before=later(3_600)), held_record(pk="b", lease_until=later(3_600), due_at=later(-1)))
+    assert world.sweep().pushed == 2
+    assert {world.job(pk).due_at for pk in "ab"} == {later(3_600)}
+    assert world.outbox.order == []
+
+
+def test_all_shards_are_looked_through() -> None:
+    pks = [f"{n}" for n in range(100)]
+    assert {ids.due_shard(pk) for pk in pks} == set(ids.due_shards())
+    world = World(*(_due(pk) for pk in pks))
+    assert world.sweep().sent == 100
+    assert _jobs(world.outbox.work) == set(pks)
+
+
+def test_the_oldest_open_job_is_measured_from_when_it_could_start_and_final_ones_do_not_count() -> None:
+    world = World(
+        _due("a", not_before=later(-90)),
+        _due("b", not_before=later(-30)),
+        final_record(COMPLETED, pk="c", not_before=later(-9_000), due_at=later(-1), finished_at=OLD),
+    )
+    assert world.sweep().oldest_s == 90
+
+
+def test_a_sweep_that_found_nothing_says_so() -> None:
+    assert World().sweep() == Swept()
+    assert Swept().complete
+    assert World(any_record(not_before=later(3_600), due_at=later(-1))).sweep().oldest_s == 0
+
+
+def test_n5_a_crashed_job_runs_again_within_its_lease_and_one_sweep_though_the_stream_is_dead() -> None:
+    world = World(held_record(pk="a", lease_until=later(130), due_at=later(120)))
+    for _ in range(2):
+        world.clock.advance(LIMITS.sweep_period_s)
+        world.sweep()
+        if world.outbox.work:
+            break
+    assert (world.clock() - NOW).total_seconds() <= 130 + LIMITS.sweep_period_s
+    assert _jobs(world.outbox.work) == {"a"}

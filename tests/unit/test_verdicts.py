@@ -1,0 +1,219 @@
+"""From what a try raised to the one write that follows: rows 4 to 6, their refunds and their bounds."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from lambdas.contracts.names import FAILED
+from lambdas.core import times
+from lambdas.core.asking import Bill
+from lambdas.core.outcomes import ModelError, ModelErrorKind, NotDone, NotReady, OutOfTime, Permanent, Rejected
+from lambdas.core.policy import DAY_S, Limits, RetryPolicy
+from lambdas.core.ports import AnswerNotStored, AnswerPending, EffectNotRecorded, Unavailable
+from lambdas.core.protocol import Change
+from lambdas.core.verdicts import TAKEOVER_SPREAD_S, Done, Failed, Verdict, Wait, judge, settle
+from tests.builders import NOW, held_job, later
+from tests.fakes import drawing
+
+LIMITS = Limits()
+POLICY = RetryPolicy(max_attempts=3, base_s=2, cap_s=60)
+WHY = {"code": "X", "message": "y"}
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("not even that")
+
+
+def _judge(raised: BaseException) -> Verdict:
+    return judge(raised, NOW, drawing())
+
+
+def _settle(verdict: Verdict, bill: Bill | None = None, **over: Any) -> Change:
+    return settle(
+        held_job(**over),
+        verdict,
+        bill=bill or Bill(),
+        policy=POLICY,
+        limits=LIMITS,
+        now=NOW,
+        draw=drawing(),
+    )
+
+
+# --- judged ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("raised", "code", "seconds"),
+    [
+        (NotReady("no transcript", retry_after=60), "NOT_READY", 60.0),
+        (NotReady("no transcript"), "NOT_READY", 60.0),
+        (OutOfTime("9 s left"), "OUT_OF_TIME", 1.0),
+        (Unavailable("S3"), "STORE_UNAVAILABLE", None),
+        (AnswerPending(later(30)), "ANSWER_PENDING", 30 + TAKEOVER_SPREAD_S / 2),
+        (AnswerPending(later(-30)), "ANSWER_PENDING", TAKEOVER_SPREAD_S / 2),
+        (ModelError("throttled", "ThrottlingException", "slow down"), "MODEL_THROTTLED", None),
+    ],
+)
+def test_what_is_not_the_jobs_fault_makes_it_wait(raised: Exception, code: str, seconds: float | None) -> None:
+    found = _judge(raised)
+    assert isinstance(found, Wait)
+    assert (found.why["code"], found.seconds) == (code, seconds)
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "final", "rejected"),
+    [
+        (Permanent("no such call"), "PERMANENT", True, False),
+        (Permanent("no such call", "NO_CALL"), "NO_CALL", True, False),
+        (Rejected("not JSON"), "OUTPUT_REJECTED", False, True),
+        (AnswerNotStored("row"), "ANSWER_NOT_STORED", False, False),
+        (EffectNotRecorded("row"), "EFFECT_NOT_RECORDED", False, False),
+        (NotDone("refused"), "EFFECT_NOT_DONE", False, False),
+        (Permanent("started", "OUTCOME_UNKNOWN"), "OUTCOME_UNKNOWN", True, False),
+        (ModelError("permanent", "ValidationException", ""), "MODEL_PERMANENT", True, False),
+        (ModelError("refused", "content_filtered", ""), "MODEL_REFUSED", False, True),
+        (ModelError("truncated", "max_tokens", ""), "MODEL_TRUNCATED", False, True),
+        (ModelError("transient", "ReadTimeoutError", ""), "MODEL_TRANSIENT", False, False),
+        (ValueError("oops"), "TASK_ERROR", False, False),
+        (SystemExit(3), "TASK_ERROR", False, False),
+        (RecursionError(), "TASK_ERROR", False, False),
+        (MemoryError(), "TASK_ERROR", False, False),
+        (asyncio.CancelledError(), "TASK_ERROR", False, False),
+        (Mute(), "TASK_ERROR", False, False),
+    ],
+)
+def test_what_went_wrong_fails_the_try(raised: BaseException, code: str, final: bool, rejected: bool) -> None:
+    found = _judge(raised)
+    assert isinstance(found, Failed)
+    assert (found.why["code"], found.final, found.rejected) == (code, final, rejected)
+
+
+def test_bed_04_a_throttle_is_known_by_its_kind_and_not_by_its_words() -> None:
+    words = "Too many tokens, please wait before trying again."
+    kinds: list[ModelErrorKind] = ["throttled", "permanent", "transient"]
+    verdicts = [_judge(ModelError(kind, "C", words)) for kind in kinds]
+    assert [type(verdict) for verdict in verdicts] == [Wait, Failed, Failed]
+
+
+def test_a_task_error_says_what_it_was() -> None:
+    found = _judge(KeyError("text"))
+    assert isinstance(found, Failed)
+    assert found.why["message"] == "KeyError: 'text'"
+
+
+def test_fifty_followers_of_one_leader_do_not_come_back_together() -> None:
+    verdicts = [judge(AnswerPending(later(30)), NOW, drawing([n / 50])) for n in range(50)]
+    waits = {verdict.seconds for verdict in verdicts if isinstance(verdict, Wait) and verdict.seconds is not None}
+    assert len(waits) == 50
+    assert min(waits) >= 30
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), 30 * DAY_S + 1])
+def test_a_wait_that_cannot_be_meant_is_a_mistake_of_the_task(seconds: float) -> None:
+    with pytest.raises(ValueError, match="retry_after"):
+        NotReady("x", retry_after=seconds)
+
+
+# --- settled ---------------------------------------------------------------------------------------
+def test_a_stored_result_completes_the_job_and_books_its_cost() -> None:
+    change = _settle(Done(42), Bill(cost=7))
+    assert (change.rule.name, change.sets["result_bytes"], change.adds["cost"]) == ("complete", 42, 7)
+
+
+def test_a_wait_gives_the_try_back() -> None:
+    change = _settle(Wait(WHY, 60))
+    assert (change.rule.name, change.adds) == ("park", {"tries": -1, "waits": 1})
+    assert change.sets["not_before"] == times.text(later(60))
+
+
+def test_a_wait_after_a_paid_and_stored_answer_gives_the_try_back_and_books_the_cost() -> None:
+    assert _settle(Wait(WHY, 60), Bill(cost=7)).adds == {"tries": -1, "waits": 1, "cost": 7}
+
+
+def test_n7_a_wait_after_something_was_billed_for_nothing_keeps_the_try() -> None:
+    assert _settle(Wait(WHY, 60), Bill(cost=7, wasted=True)).adds == {"waits": 1, "cost": 7}
+
+
+@pytest.mark.parametrize(("tries", "rule"), [(2, "park"), (3, "fail")])
+def test_n7_waits_that_are_paid_for_are_bounded_by_the_tries(tries: int, rule: str) -> None:
+    change = _settle(Wait(WHY, 60), Bill(cost=7, wasted=True), tries=tries)
+    assert change.rule.name == rule
+    if rule == "fail":
+        assert change.sets["error"]["code"] == "ATTEMPTS_EXHAUSTED"
+        assert "X: y" in change.sets["error"]["message"]
+
+
+def test_waits_that_cost_nothing_are_not_bounded_by_the_tries() -> None:
+    assert _settle(Wait(WHY, 60), tries=3, waits=400).rule.name == "park"
+
+
+@pytest.mark.parametrize(("deadline_s", "rule"), [(0, "fail"), (-1, "fail"), (0.001, "park")])
+def test_5p_no_job_waits_past_its_deadline(deadline_s: float, rule: str) -> None:
+    change = _settle(Wait(WHY, 60), deadline_at=later(deadline_s))
+    assert change.rule.name == rule
+    if rule == "fail":
+        assert change.sets["error"]["code"] == "DEADLINE_EXCEEDED"
+        assert "X: y" in change.sets["error"]["message"]
+
+
+def test_a_wait_without_a_time_of_its_own_backs_off_with_each_wait_up_to_the_cap() -> None:
+    def waited(waits: int) -> float:
+        start = times.instant(str(_settle(Wait(WHY), waits=waits).sets["not_before"]))
+        return times.seconds_between(NOW, start)
+
+    assert [waited(n) for n in (0, 1, 2, 3)] == [1, 2, 4, 8]  # half of the ceiling, as drawn
+    assert waited(50) == 30
+
+
+@pytest.mark.parametrize(("tries", "rule"), [(1, "retry"), (2, "retry"), (3, "fail"), (4, "fail")])
+def test_a_failed_try_is_tried_again_until_the_tries_are_used(tries: int, rule: str) -> None:
+    change = _settle(Failed(WHY), Bill(cost=5), tries=tries)
+    assert change.rule.name == rule
+    assert change.adds == {"cost": 5}
+
+
+def test_a_retry_backs_off_with_its_tries() -> None:
+    starts = [_settle(Failed(WHY), tries=tries).sets["backoff_ms"] for tries in (1, 2)]
+    assert starts == [1_000, 2_000]
+
+
+def test_cost_03_what_is_final_fails_at_the_first_try() -> None:
+    change = _settle(Failed(WHY, final=True), Bill(cost=5), tries=1)
+    assert (change.rule.name, change.sets["status"], change.sets["error"], change.adds) == (
+        "fail",
+        FAILED,
+        WHY,
+        {"cost": 5},
+    )
+
+
+@pytest.mark.parametrize(("sample", "rule"), [(0, "retry"), (1, "fail")])
+def test_bed_23_an_answer_is_rejected_at_most_max_samples_times(sample: int, rule: str) -> None:
+    change = _settle(Failed(WHY, rejected=True), sample=sample)
+    assert change.rule.name == rule
+
+
+def test_a_rejection_is_tried_again_at_once_with_the_next_sample() -> None:
+    change = _settle(Failed(WHY, rejected=True))
+    assert change.adds == {"sample": 1}
+    assert change.sets["not_before"] == times.text(NOW)
+
+
+def test_a_rejection_counts_against_the_tries_too() -> None:
+    assert _settle(Failed(WHY, rejected=True), tries=3).rule.name == "fail"
+
+
+def test_an_ordinary_failure_asks_for_no_new_sample_and_is_not_bounded_by_the_samples() -> None:
+    assert _settle(Failed(WHY), sample=1).rule.name == "retry"
+    assert "sample" not in _settle(Failed(WHY)).adds
+
+
+def test_decorrelated_waits_follow_the_last_wait() -> None:
+    policy = RetryPolicy(max_attempts=9, base_s=2, cap_s=60, jitter="decorrelated")
+    change = settle(
+        held_job(backoff_ms=10_000), Failed(WHY), bill=Bill(), policy=policy, limits=LIMITS, now=NOW, draw=drawing()
+    )
+    assert change.sets["backoff_ms"] == 16_000  # half-way between 2 s and 3 x 10 s
