@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from lambdas.core import changes, claiming, ids
-from lambdas.core.envelope import Hint, Newer, ReturnedLetter, Unreadable, letter_about_message, read, written
+from lambdas.core import claiming, ids
+from lambdas.core.envelope import Hint, Newer, ReturnedLetter, Unreadable, letter_about_message, original, read, written
 from lambdas.core.execution import Try, Worker, execute
 from lambdas.core.job import Job, UnreadableRecord
-from lambdas.core.ports import Message, Notice, Refused, Unavailable
+from lambdas.core.ports import Message, Notice, Unavailable
 from lambdas.core.times import Instant, seconds_between
 
 
@@ -95,10 +95,8 @@ def _work(
 ) -> Done | Early | Failed:
     worker = desk.worker
     if desk.remaining_s() < worker.limits.call_s:
-        if worker.store.apply(hint.job_id, changes.leave(attempt=hint.attempt, now=worker.now())) == Refused(None):
-            return _answered(claiming.NoSuchJob(), delivery, desk, notice, about)
         notice("no_time_left", job_id=hint.job_id)
-        return Done("left")
+        return _answered(claiming.put_off(hint, now=worker.now(), store=worker.store), delivery, desk, notice, about)
     outcome = claiming.claim(
         hint,
         claim_id=ids.claim_id(delivery.request_id, delivery.message_id),
@@ -130,7 +128,7 @@ def _answered(
 
 def _bury(delivery: Delivery, why: Unreadable, desk: Desk, notice: Notice) -> Done | Failed:
     """Sent first, acknowledged then; the letter's id is the body's hash, so that a crash in between shows as one."""
-    letter = letter_about_message(delivery.body, why, desk.worker.now())
+    letter = letter_about_message(original(delivery.body), why, desk.worker.now())
     attributes = {"event_type": letter["event_type"], "reason": why.reason}
     if desk.letters.send([Message(written(letter), attributes, "unreadable")]):
         return Failed(f"its letter could not be sent: {why.reason}")

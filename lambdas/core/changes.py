@@ -136,7 +136,11 @@ def park(
 
 def leave(*, attempt: int, now: Instant) -> Change:
     """Row 5u: no time to start it here; the stream sends a fresh message."""
-    return Change(RULES["leave"], {"attempt": attempt}, sets={"not_before": times.text(after(now, 1))})
+    return Change(
+        RULES["leave"],
+        {"attempt": attempt, "soon": times.text(after(now, SKEW_S))},
+        sets={"not_before": times.text(after(now, 1))},
+    )
 
 
 def fail(job: Job, *, now: Instant, why: Mapping[str, str], cost: int, limits: Limits) -> Change:

@@ -66,6 +66,17 @@ def claim(
             return _refused(hint, record, now=now, max_tries=max_tries, store=store, limits=limits)
 
 
+def put_off(hint: Hint, *, now: Instant, store: JobStore) -> Outcome:
+    """Row 5u: no time left to start it here; a fresh message is on its way when this is acknowledged."""
+    match store.apply(hint.job_id, changes.leave(attempt=hint.attempt, now=now)):
+        case Refused(None):
+            return NoSuchJob()
+        case Refused(record) if record and record.get("status") == PENDING and record.get("attempt") == hint.attempt:
+            return Early(seconds_between(now, from_record(record).not_before))
+        case _:
+            return Acknowledge("no time left to start it here")
+
+
 def reopen(letter: ReturnedLetter, *, now: Instant, store: JobStore, limits: Limits) -> Outcome:
     """A dead letter came back: its job starts again, but only if it is dead at the very attempt it names."""
     record = store.read(letter.job_id)

@@ -19,6 +19,7 @@ READABLE = (SCHEMA,)  # this version and the one before it, once there is one
 
 DISPATCHED = "job.dispatched"
 DEAD_LETTERED = "job.dead_lettered"
+UNREADABLE = "job.unreadable"
 
 
 @dataclass(frozen=True)
@@ -53,18 +54,16 @@ class Unreadable:
     detail: str
 
 
-def envelope(
-    job: Job, event_type: str, payload: Mapping[str, Any], now: Instant, *, status: str | None = None
-) -> dict[str, Any]:
+def envelope(job: Job, event_type: str, payload: Mapping[str, Any], now: Instant) -> dict[str, Any]:
     """The message that says what happened to this job; the same fact has the same event id, whoever says it."""
     return {
         "schema": SCHEMA,
-        "event_id": ids.event_id(job.id, job.attempt, status or job.status),
+        "event_id": ids.event_id(job.id, job.attempt, job.status),
         "event_type": event_type,
         "trace_id": job.trace_id,
         "run_id": job.id,
         "step_index": job.attempt,
-        "idempotency_key": ids.event_id(job.id, job.attempt, status or job.status),
+        "idempotency_key": ids.event_id(job.id, job.attempt, job.status),
         "tenant_id": job.tenant,
         "timestamp": times.text(now),
         "payload": dict(payload),
@@ -72,9 +71,10 @@ def envelope(
 
 
 def read(body: str) -> Hint | ReturnedLetter | Newer | Unreadable:
-    """What a message on the work queue asks for."""
+    """What a message on the work queue asks for. A letter about a message that was moved back stands for its message,
+    which so has another chance after a fix."""
     try:
-        found = parse(body.encode("utf-8", "surrogatepass"))
+        found = parse(original(body).encode("utf-8", "surrogatepass"))
     except Malformed as error:
         return Unreadable("MALFORMED_MESSAGE", error.detail)
     schema = found.get("schema") if isinstance(found, dict) else None
@@ -108,13 +108,25 @@ def _meaning(found: Mapping[str, Any]) -> Hint | ReturnedLetter | Unreadable:
             return Unreadable("FOREIGN_EVENT", f"{other} is not for the work queue")
 
 
+def original(body: str) -> str:
+    """The message that a letter is about, when this is such a letter; else the message itself."""
+    try:
+        found = parse(body.encode("utf-8", "surrogatepass"))
+    except Malformed:
+        return body
+    if isinstance(found, dict) and found.get("event_type") == UNREADABLE and isinstance(found.get("payload"), dict):
+        inner = found["payload"].get("body")
+        return original(inner) if isinstance(inner, str) else body
+    return body
+
+
 def letter_about_message(body: str, unreadable: Unreadable, now: Instant) -> dict[str, Any]:
     """A letter for what is no message of ours. Its id is the body's hash, so that a repeat shows as one."""
     digest = sha256(body.encode("utf-8", "replace").decode())[:32]
     return {
         "schema": SCHEMA,
         "event_id": f"message.{digest}",
-        "event_type": "job.unreadable",
+        "event_type": UNREADABLE,
         "trace_id": "",
         "run_id": f"message.{digest}",
         "step_index": 0,

@@ -104,12 +104,12 @@ def _plain(record: Mapping[str, Any], name: str, kind: type) -> Any:
     return value
 
 
-def entry(at: Instant, what: str, attempt: int, note: str = "", **more: int | str) -> dict[str, Any]:
+def entry(at: Instant, what: str, attempt: int, note: str = "") -> dict[str, Any]:
     """One line of a job's history. A note is cut to 200 bytes: a record must never grow out of its limit."""
     line: dict[str, Any] = {"at": times.text(at), "what": what, "attempt": attempt}
     if note:
         line["note"] = cut(note, NOTE_BYTES)
-    return {**line, **more}
+    return line
 
 
 def history_with(job: Job, *lines: Mapping[str, Any]) -> dict[str, Any]:

@@ -51,7 +51,13 @@ _ROWS = (
     Rule("complete", "4", (PROCESSING,), COMPLETED, MINE, _left_in(COMPLETED)),
     Rule("retry", "5", (PROCESSING,), PENDING, MINE, _left_in(PENDING)),
     Rule("park", "5p", (PROCESSING,), PENDING, MINE, _left_in(PENDING)),
-    Rule("leave", "5u", (PENDING,), None, both(equal("status", PENDING), equal("attempt", Param("attempt")))),
+    Rule(
+        "leave",
+        "5u",
+        (PENDING,),
+        None,
+        both(equal("status", PENDING), equal("attempt", Param("attempt")), Compare("not_before", "<=", Param("soon"))),
+    ),
     Rule("fail", "6", (PROCESSING,), FAILED, MINE, _left_in(FAILED)),
     Rule(
         "expire",

@@ -51,7 +51,7 @@ def work_message(job: Job, now: Instant) -> Message | None:
     if wait > DISPATCH_DELAY_MAX_S:
         return None
     delay = math.ceil(wait) + 1 if wait > SKEW_S else 0  # a message is better late by a second than early
-    body = envelope(job, DISPATCHED, {"attempt": job.attempt, "crashes": job.crashes}, now, status=PENDING)
+    body = envelope(job, DISPATCHED, {"attempt": job.attempt, "crashes": job.crashes}, now)
     attributes = {
         "event_type": DISPATCHED,
         "job_id": job.id,

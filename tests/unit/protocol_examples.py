@@ -90,10 +90,11 @@ CONDITIONS: Examples = {
     ),
     **dict.fromkeys(("pull_due", "complete", "retry", "park", "fail"), (MINE, MINE_HOLDS, NOT_MINE)),
     "leave": (
-        {"attempt": 1},
-        [any_record(attempt=1), any_record(attempt=1, not_before=later(60))],
+        {**SOON, "attempt": 1},
+        [any_record(attempt=1), any_record(attempt=1, not_before=later(1))],
         [
             None,
+            any_record(attempt=1, not_before=later(1.001)),
             any_record(attempt=0),
             any_record(attempt=2),
             *(any_record(attempt=1, status=status) for status in ("A", PROCESSING, WAITING, *FINAL)),

@@ -27,6 +27,8 @@ from tests.builders import (
 from tests.fakes import Trouble
 from tests.unit.bench import Bench
 
+NO_TIME = "no time left to start it here"
+
 
 # --- a hint ----------------------------------------------------------------------------------------
 def test_a_hint_claims_runs_and_is_acknowledged() -> None:
@@ -80,10 +82,10 @@ def test_the_tenant_the_type_and_the_input_come_from_the_record_never_from_the_m
 # --- no time left: row 5u --------------------------------------------------------------------------
 def test_5u_a_job_for_which_no_time_is_left_is_put_off_and_never_claimed() -> None:
     bench = Bench(any_record(), remaining_s=69.9)
-    assert bench.handle() == Done("left")
+    assert bench.handle() == Done(NO_TIME)
     assert (bench.job().status, bench.job().attempt, bench.job().not_before) == (PENDING, 0, later(1))
     assert bench.store.calls == ["leave"]
-    assert bench.notices.told == [("no_time_left", {"job_id": JOB_ID})]
+    assert bench.notices.told[0] == ("no_time_left", {"job_id": JOB_ID})
 
 
 def test_5u_a_job_for_which_the_time_just_suffices_is_run() -> None:
@@ -97,7 +99,14 @@ def test_5u_a_job_for_which_the_time_just_suffices_is_run() -> None:
 )
 def test_n10_a_refused_leave_is_acknowledged(record: dict[str, Any]) -> None:
     bench = Bench(record, remaining_s=1)
-    assert bench.handle() == Done("left")
+    assert bench.handle() == Done(NO_TIME)
+    assert bench.store.records[JOB_ID] == record
+
+
+def test_5u_a_message_that_is_early_as_well_keeps_its_jobs_wait() -> None:
+    record = any_record(not_before=later(60))
+    bench = Bench(record, remaining_s=1)
+    assert bench.handle() == Early(60)
     assert bench.store.records[JOB_ID] == record
 
 
@@ -111,7 +120,7 @@ def test_the_time_left_is_that_of_the_moment_not_of_the_start() -> None:
     bench = Bench(any_record())
     ends = later(120)
     bench.clock.advance(60)
-    assert bench.handle(ends=ends) == Done("left")
+    assert bench.handle(ends=ends) == Done(NO_TIME)
 
 
 # --- letters and what is no message of ours --------------------------------------------------------
@@ -213,3 +222,11 @@ def test_a_claim_that_cannot_be_finished_leaves_the_job_to_its_lease() -> None:
     bench.handle()
     assert bench.job().status == PROCESSING
     assert bench.job().lease_until == later(130)
+
+
+def test_a_letter_about_a_message_that_came_back_unfixed_is_buried_as_the_same_letter() -> None:
+    bench = Bench(None)
+    bench.handle(any_delivery("not JSON"))
+    (first,) = bench.letters.sent
+    assert bench.handle(any_delivery(first.body)) == Done("buried")
+    assert bench.letters.sent[1] == first
