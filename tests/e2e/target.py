@@ -256,6 +256,10 @@ class LocalStack:
             stderr=None if os.environ.get("NEVERDROP_SHOW_LOGS") else subprocess.DEVNULL, text=True,
         )  # fmt: skip
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def ready(self) -> Target:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()

@@ -23,14 +23,9 @@ from tests.e2e.target import ROOT, Target, eventually
 
 pytestmark = [pytest.mark.local_only, pytest.mark.slow]
 
+CONFORMANCE = [status_code_conformance, content_type_conformance, response_schema_conformance]
 EXAMPLES = 25  # of each operation, besides the boundary cases that schemathesis adds by itself
-CHECKS = [
-    not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-    negative_data_rejection,
-]
+CHECKS = [not_a_server_error, negative_data_rejection, *CONFORMANCE]
 
 
 def contract_with_tasks() -> dict[str, Any]:
@@ -67,6 +62,28 @@ def test_a_job_in_each_state_is_answered_by_the_contract(target: Target, nonce: 
     case = contract[path]["GET"].Case(path_parameters={"id": job_id})
     case.validate_response(sent(case, target), checks=CHECKS)
     assert target.job(job_id)["status"] == status  # it did not go on meanwhile
+
+
+def test_what_the_gateway_itself_answers_is_in_the_contract_too(target: Target) -> None:
+    large = {"type": "summarize", "input": {"text": "x" * 7_000_000}}
+    assert conforming("POST", "/jobs", target, body=large) == 413
+    for function in ("accept", "query"):
+        target.control("POST", "pause", {"function": function})  # as when Lambda has no room
+    assert conforming("POST", "/jobs", target, body={"type": "summarize", "input": {"text": "a"}}) == 503
+    assert conforming("GET", "/jobs", target) == 503
+    for path in ("/jobs/{id}", "/jobs/{id}/result", "/jobs/{id}/events"):
+        assert conforming("GET", path, target, path_parameters={"id": "a"}) == 503
+    assert conforming("GET", "/health", target) == 503
+
+
+def conforming(method: str, path: str, target: Target, **request: Any) -> int:
+    """The status of the answer, which the contract must know."""
+    if "body" in request:
+        request["media_type"] = "application/json"
+    case = contract[path][method].Case(**request)
+    answer = sent(case, target)
+    case.validate_response(answer, checks=CONFORMANCE)
+    return answer.status_code
 
 
 def sent(case: Case[Any], stack: Target) -> Response:
