@@ -63,7 +63,7 @@ class Monitoring(Construct):
         Letters that SQS moves itself are not counted as sent, so both look at what is visible.
         """
         lying = queue.metric_approximate_number_of_messages_visible(period=_FIVE_MINUTES, statistic="Maximum")
-        self._alarm(f"{name}DeadLetters", lying, 1, "Dead letters are waiting. See docs/deploying.md, dead letters.")
+        self._alarm(f"{name}DeadLetters", lying, 1, "Dead letters are waiting.")
         growth = cloudwatch.MathExpression(
             # an idle queue sends no numbers at all: filled with zeros, its first letter is growth too
             expression="DIFF(FILL(lying, 0))",
@@ -92,12 +92,13 @@ class Monitoring(Construct):
                 namespace=names.METRIC_NAMESPACE,
                 metric_name=names.OLDEST_OPEN_JOB,
                 dimensions_map={names.METRIC_DIMENSION: Stack.of(self).stack_name},
-                period=_FIVE_MINUTES,
+                # one period, as long as three sweeps: a job that waits long is looked at ever more rarely, so that one
+                # report must do; and only silence of that length is silence
+                period=Duration.seconds(3 * settings.sweep_period_s),
                 statistic="Maximum",
             ),
             settings.oldest_job_alarm_s,
-            "A job has been due for too long, or no sweep has reported for a quarter of an hour.",
-            periods=3,
+            "A job has been open for too long, or three sweeps in a row have not reported.",
             missing=cloudwatch.TreatMissingData.BREACHING,  # every sweep reports: silence is the worse news
         )
 
@@ -115,7 +116,6 @@ class Monitoring(Construct):
         threshold: int,
         description: str,
         *,
-        periods: int = 1,
         missing: cloudwatch.TreatMissingData = _QUIET,
     ) -> None:
         alarm = cloudwatch.Alarm(
@@ -123,10 +123,10 @@ class Monitoring(Construct):
             construct_id,
             metric=metric,
             threshold=threshold,
-            evaluation_periods=periods,
+            evaluation_periods=1,
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             treat_missing_data=missing,
-            alarm_description=description,
+            alarm_description=f"{description} What to do: docs/operations.md",
         )
         alarm.add_alarm_action(actions.SnsAction(self.alerts))
 

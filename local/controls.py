@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from local import faults
+from local.aws.mailbox import Mailbox
 from local.aws.meter import Meter
 from local.clock import VirtualClock
 from local.compute.environments import Functions
@@ -23,13 +24,21 @@ class Controls:
     """Called with each request under /_local/."""
 
     def __init__(
-        self, clock: VirtualClock, functions: Functions, sources: EventSources, fault_gate: Faults, meter: Meter
+        self,
+        clock: VirtualClock,
+        functions: Functions,
+        sources: EventSources,
+        fault_gate: Faults,
+        meter: Meter,
+        *,
+        mailbox: Mailbox,
     ) -> None:
         self._clock = clock
         self._functions = functions
         self._sources = sources
         self._faults = fault_gate
         self._meter = meter
+        self._mailbox = mailbox
         self._known: dict[str, Callable[[Body], Any]] = {
             "GET clock": self._time,
             "POST clock": self._advance,
@@ -40,6 +49,8 @@ class Controls:
             "DELETE invocations": self._forget_invocations,
             "GET calls": self._calls,
             "DELETE calls": self._forget_calls,
+            "GET mails": lambda _: {"mails": self._mailbox.mails()},
+            "DELETE mails": self._forget_mails,
             "GET faults": lambda _: {"faults": self._faults.describe()},
             "POST faults": self._add_fault,
             "DELETE faults": self._clear_faults,
@@ -139,6 +150,10 @@ class Controls:
 
     def _forget_calls(self, _: Body) -> Any:
         self._meter.reset()
+        return {}
+
+    def _forget_mails(self, _: Body) -> Any:
+        self._mailbox.empty()
         return {}
 
     def _add_fault(self, body: Body) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from local.aws.mailbox import Mailbox
 from local.aws.meter import Meter
 from local.aws.permissions import Permissions
 from local.aws.server import AwsServer
@@ -42,6 +43,7 @@ class Runtime:
     model_server: ModelServer
     faults: Faults
     meter: Meter
+    mailbox: Mailbox
     controls: Controls
 
     def __init__(
@@ -168,11 +170,14 @@ class Runtime:
         )
         self.faults = Faults(self.functions)
         self.meter = Meter()
+        self.mailbox = Mailbox()
         # from the outside in: a call that a fault stops was never made
-        self._aws.gates += [self.faults, permissions, Strict(), self.meter]
+        self._aws.gates += [self.faults, permissions, Strict(), self.mailbox, self.meter]
         self.sources = EventSources(self.stack, self.functions, self._aws, self.clock, permissions)
         api = HttpApi(self.stack, self.functions, self.clock)
-        self.controls = Controls(self.clock, self.functions, self.sources, self.faults, self.meter)
+        self.controls = Controls(
+            self.clock, self.functions, self.sources, self.faults, self.meter, mailbox=self.mailbox
+        )
         self.functions.start()
         self._ending.callback(self._stop_compute)
         self.functions.warm()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -19,6 +20,7 @@ from lambdas.contracts.names import (
 )
 from lambdas.core import times
 from lambdas.core.conditions import Absent, All, AnyOf, Compare, Condition, In, Param
+from lambdas.core.job import UnreadableRecord
 from lambdas.core.ports import Applied, Refused, Unavailable
 from lambdas.core.protocol import RULES, Change
 from lambdas.core.times import Instant
@@ -67,12 +69,12 @@ class DynamoJobStore:
             except ClientError as error:
                 found = _standing(error) or None
                 return Applied(found) if found and change.is_own_effect(found) else Refused(found)
-        return Applied(from_item(answer["Attributes"]))
+        return Applied(record_in(answer["Attributes"]))
 
     def read(self, job_id: str) -> Mapping[str, Any] | None:
         with as_unavailable(f"reading {job_id}"):
             answer = self._client.get_item(TableName=self._table, Key=_key(job_id), ConsistentRead=True)
-        return from_item(answer["Item"]) if "Item" in answer else None
+        return record_in(answer["Item"]) if "Item" in answer else None
 
     def read_many(self, job_ids: Sequence[str]) -> list[Mapping[str, Any]]:
         found: dict[str, Mapping[str, Any]] = {}
@@ -86,7 +88,7 @@ class DynamoJobStore:
         with as_unavailable("reading jobs"):
             for _ in range(5):
                 answer = self._client.batch_get_item(RequestItems={self._table: {"Keys": keys}})
-                items += [from_item(item) for item in answer.get("Responses", {}).get(self._table, [])]
+                items += _readable(answer.get("Responses", {}).get(self._table, []))
                 keys = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", [])
                 if not keys:
                     return items
@@ -190,7 +192,23 @@ def _standing(error: ClientError) -> dict[str, Any]:
     """What stood in the way of a conditional write ({} when nothing stands there); any other error goes on."""
     if code_of(error) != "ConditionalCheckFailedException":
         raise error
-    return from_item(error.response.get("Item", {}))  # type: ignore[arg-type]
+    return record_in(error.response.get("Item", {}))  # type: ignore[arg-type]
+
+
+def record_in(item: Mapping[str, Any]) -> dict[str, Any]:
+    """The record that an item holds. UnreadableRecord for what no writer of ours can have put there."""
+    try:
+        return from_item(item)
+    except (TypeError, ValueError) as error:
+        raise UnreadableRecord(f"{item.get('pk')}: {error}") from error
+
+
+def _readable(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    records = []
+    for item in items:
+        with suppress(UnreadableRecord):
+            records.append(record_in(item))
+    return records
 
 
 def to_item(record: Mapping[str, Any]) -> dict[str, Any]:

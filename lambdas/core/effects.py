@@ -67,7 +67,8 @@ class Acting:
         result = act(payload, key)
         self._notice("effect_done", effect=name, key=key)
         try:
-            fits = len(canonical(result).encode()) <= RESULT_BYTES
+            written = canonical(result)
+            fits = len(written.encode()) <= RESULT_BYTES
         except (TypeError, ValueError, RecursionError):
             fits = False
-        return {"result": result} if fits else {"unusable": True}
+        return {"result": json.loads(written)} if fits else {"unusable": True}  # as a later try will read it

@@ -95,8 +95,6 @@ def _verdict(attempt: Try) -> Verdict:
         return Failed(changes.error("ATTEMPTS_EXHAUSTED", f"{most} tries used, {job.crashes} crashed"), final=True)
     try:
         return _run(attempt, task)
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
     except BaseException as raised:
         return judge(raised, worker.now(), worker.draw)
 

@@ -13,7 +13,7 @@ from lambdas.contracts.validation import Check, job_request_check
 from lambdas.core import ids, times
 from lambdas.core.canonical import canonical, sha256
 from lambdas.core.changes import first_look
-from lambdas.core.job import entry
+from lambdas.core.job import UnreadableRecord, entry
 from lambdas.core.policy import DAY_S, Limits
 from lambdas.core.ports import Inputs, JobStore, Unavailable
 from lambdas.core.problems import Problem, bad_request, gone, unprocessable
@@ -140,6 +140,8 @@ def _record(record: Mapping[str, Any], body: str, door: Door) -> Accepted | Prob
         return _answer(record, door.store.create(record))
     except Unavailable as error:
         return _after_trouble(error, record, door)
+    except UnreadableRecord as error:
+        return _unknown(record["pk"], str(error))
 
 
 def new_record(
@@ -197,12 +199,16 @@ def _after_trouble(error: Unavailable, record: Mapping[str, Any], door: Door) ->
     job_id = record["pk"]
     try:
         standing = door.store.read(job_id)
-    except Unavailable:
+    except (Unavailable, UnreadableRecord):
         standing = None
     if standing is not None:
         return _answer(record, standing)
     if error.unknown:
-        detail = "It is not known whether the event was recorded. Send it again with the same Idempotency-Key."
-        return Problem(503, "unknown", "The outcome is unknown", detail, job_id=job_id, cause=str(error))
+        return _unknown(job_id, str(error))
     detail = "The event was not accepted: nothing was recorded. Send it again with the same Idempotency-Key."
     return Problem(503, "not-accepted", "The event was not accepted", detail, cause=str(error))
+
+
+def _unknown(job_id: str, cause: str) -> Problem:
+    detail = "It is not known whether the event was recorded. Send it again with the same Idempotency-Key."
+    return Problem(503, "unknown", "The outcome is unknown", detail, job_id=job_id, cause=cause)

@@ -129,7 +129,7 @@ class Sweeper:
             job = self._read(job_id)
             if job is not None:
                 self._act(job, now)
-        except Unavailable as trouble:
+        except (Unavailable, UnreadableRecord) as trouble:
             self.swept.failed += 1
             self.notice("not_swept", job_id=job_id, detail=str(trouble))
 
@@ -144,8 +144,8 @@ class Sweeper:
                 yield job_id
 
     def _read(self, job_id: str) -> Job | None:
-        record = self.store.read(job_id)
         try:
+            record = self.store.read(job_id)
             return from_record(record) if record is not None else None
         except UnreadableRecord as broken:
             self.swept.unreadable += 1

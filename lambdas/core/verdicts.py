@@ -80,7 +80,7 @@ def _said(raised: BaseException) -> str:
     """Its text; an exception may even fail at telling it."""
     try:
         return str(raised)
-    except Exception:
+    except BaseException:
         return "(it could not say what)"
 
 

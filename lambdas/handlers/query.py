@@ -18,7 +18,7 @@ from lambdas.contracts import names
 from lambdas.contracts.validation import load
 from lambdas.core import times, views
 from lambdas.core.identity import tenant_of
-from lambdas.core.job import Job, from_record
+from lambdas.core.job import Job, UnreadableRecord, from_record
 from lambdas.core.ports import JobStore, Missing, Results, Unavailable
 from lambdas.core.problems import Problem, bad_request, gone, not_found
 
@@ -68,6 +68,10 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         return http.problem(
             Problem(503, "unavailable", "The store cannot be read", "Ask again in a moment."), Retry_After="2"
         )
+    except UnreadableRecord as broken:
+        parts().log.trouble("unreadable_record", tenant=tenant, detail=str(broken))
+        detail = "Somebody changed the record of this job by hand; the operators find it in the log."
+        return http.problem(Problem(503, "unreadable", "The record cannot be read", detail))
 
 
 def _get_job(tenant: str, event: Mapping[str, Any]) -> dict[str, Any]:

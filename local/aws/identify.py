@@ -14,6 +14,7 @@ from local.aws.parameters import form
 
 _CREDENTIAL = re.compile(r"Credential=([^/,\s]+)/\d+/([^/]+)/([^/]+)/aws4_request")
 _RPC_PATH = re.compile(r"^/service/[^/]+/operation/(\w+)$")
+_MODELS_BY_PATH = {("ses", "/v2/"): "sesv2"}  # two APIs under one name
 _SIGNING_NAMES = {"monitoring": "cloudwatch", "email": "ses"}
 
 
@@ -78,7 +79,8 @@ def _operation(service: str, target: str, environ: dict[str, Any], headers: dict
 def _rest_operation(service: str, environ: dict[str, Any]) -> str:
     """By method and path, through the service's own model; a path that fits none is named as it came."""
     try:
-        operation, _ = get_service_router(service).match(Request(dict(environ)))
+        model = _MODELS_BY_PATH.get((service, environ.get("PATH_INFO", "")[:4]), service)
+        operation, _ = get_service_router(model).match(Request(dict(environ)))
     except Exception:  # moto answers what nobody knows
         return f"{environ['REQUEST_METHOD']} {environ.get('PATH_INFO', '/')}"
     return str(operation.name)

@@ -15,7 +15,7 @@ from moto.core.utils import get_service_model
 def parse(service: str, operation: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
     """JSON and query bodies as one shape; {} for anything else, and for what is no valid body."""
     kind = headers.get("content-type", "")
-    if kind.startswith("application/x-amz-json"):
+    if kind.startswith("application/x-amz-json") or (service == "ses" and body[:1] == b"{"):
         return _json(body)
     if kind.startswith("application/x-www-form-urlencoded") and service != "s3":
         return _query(service, operation, body)

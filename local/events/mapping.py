@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping as Properties
 from typing import Any
 
 from local.compute.environments import Functions
 from local.events.bells import Bell
+
+_LOG = logging.getLogger(__name__)
 
 PARTIAL = "ReportBatchItemFailures"
 EVENT_LIMIT_BYTES = 6 * 1024 * 1024
@@ -60,9 +63,17 @@ class Mapping:
     def _run(self) -> None:
         while not self._stopping.is_set():
             with self._between_looks:
-                idle_s = 0.2 if not self.enabled else self._look()
+                idle_s = self._safe_look() if self.enabled else 0.2
             if idle_s:
                 self._bell.wait(idle_s)
+
+    def _safe_look(self) -> float:
+        """One look; whatever it raises must not silence this source for ever."""
+        try:
+            return self._look()
+        except Exception:
+            _LOG.exception("the %s mapping of %s failed, and looks again", self.kind, self.role)
+            return 1.0
 
     def _look(self) -> float:
         """Look for work once; returns how many seconds to wait before looking again, if nobody rings."""

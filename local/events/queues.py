@@ -109,7 +109,7 @@ class QueueMapping(Mapping):
         shown = record(message, self.source_arn)
         try:
             return {**shown, "body": json.loads(message["Body"])}
-        except ValueError:
+        except (ValueError, RecursionError):
             return shown
 
     # --- serving -----------------------------------------------------------------------------------------

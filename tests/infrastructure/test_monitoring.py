@@ -83,7 +83,7 @@ def test_the_oldest_open_job_is_watched_under_the_name_that_the_sweep_emits(prod
     assert alarm["Dimensions"] == [
         {"Name": names.METRIC_DIMENSION, "Value": prod.environment("sweep")["POWERTOOLS_SERVICE_NAME"]}
     ]
-    assert (alarm["TreatMissingData"], alarm["EvaluationPeriods"]) == ("breaching", 3)
+    assert (alarm["TreatMissingData"], alarm["EvaluationPeriods"], alarm["Period"]) == ("breaching", 1, 900)
 
 
 @pytest.mark.parametrize("metric", ["Errors", "Throttles"])

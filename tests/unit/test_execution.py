@@ -142,6 +142,8 @@ def test_inputs_that_cannot_be_reached_make_the_job_wait() -> None:
         (ModelError("permanent", "ValidationException", ""), "failed", FAILED, "MODEL_PERMANENT", 1),
         (SystemExit(1), "retried", PENDING, "TASK_ERROR", 1),
         (asyncio.CancelledError(), "retried", PENDING, "TASK_ERROR", 1),
+        (KeyboardInterrupt(), "retried", PENDING, "TASK_ERROR", 1),
+        (GeneratorExit(), "retried", PENDING, "TASK_ERROR", 1),
     ],
 )
 def test_whatever_a_task_raises_is_its_jobs_outcome_alone(
@@ -162,12 +164,6 @@ def test_a_task_that_ends_the_process_ends_only_its_own_try() -> None:
 
     bench = held(any_task(lambda task_input, ctx: sys.exit("bye")))
     assert bench.execute() == "retried"
-
-
-@pytest.mark.parametrize("exception", [KeyboardInterrupt(), GeneratorExit()])
-def test_what_stops_the_interpreter_itself_is_let_through(exception: BaseException) -> None:
-    with pytest.raises(type(exception)):
-        held(raising(exception)).execute()
 
 
 def test_a_permanent_code_that_is_no_text_still_makes_a_letter_that_can_be_sent() -> None:
