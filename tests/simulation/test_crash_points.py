@@ -1,0 +1,139 @@
+"""Each function is killed, held up and starved at each of its calls in turn; each job ends right all the same.
+
+The scenarios of a group run side by side on one stack, one message and one record at a time, each job struck once at a
+point of its own; each test looks at what one of them left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.simulation import plays
+from tests.simulation.expectations import assert_ends_right
+from tests.simulation.plays import Evidence, Play, Scenario
+from tests.simulation.points import (
+    ACCEPT,
+    ACCEPT_LARGE,
+    ANSWER,
+    HAND_OVER,
+    INPUT,
+    LETTER,
+    MODEL,
+    MODEL_STRIKES,
+    SAVE,
+    SEND,
+    STRIKES,
+    SWEEP_DEPTH,
+    SWEEP_EXPIRE,
+    SWEEP_LETTER,
+    SWEEP_LOOK,
+    SWEEP_MARK,
+    SWEEP_PUBLISH,
+    SWEEP_PUSH,
+    SWEEP_READ,
+    SWEEP_REAP,
+    SWEEP_SEND,
+    WORKER,
+    WORKER_FAILING,
+    WORKER_LARGE,
+    Point,
+)
+from tests.simulation.stage import Stage
+
+pytestmark = pytest.mark.slow
+
+Evidences = dict[Scenario, Evidence]
+
+
+def each(situation: str, *points: Point) -> list[Scenario]:
+    return [Scenario(point, strike, situation) for point in points for strike in STRIKES]
+
+
+GROUPS: dict[str, tuple[Callable[[Stage, list[Scenario]], Evidences], list[Scenario]]] = {
+    "accept": (plays.play, each("plain", *ACCEPT) + each("large", *ACCEPT_LARGE)),
+    "dispatch": (plays.play, each("plain", SEND, *HAND_OVER) + each("failing", LETTER, *HAND_OVER)),
+    "worker": (plays.play, each("plain", *WORKER)),
+    "worker, large": (plays.play, each("large", INPUT, ANSWER, SAVE)),
+    "worker, failing": (plays.play, each("failing", *WORKER_FAILING[2:])),
+    "worker, model": (lambda stage, _: plays.play_model(stage), [Scenario(MODEL, strike) for strike in MODEL_STRIKES]),
+    "sweep": (
+        plays.play_sweeps,
+        each("lost", SWEEP_READ, SWEEP_PUSH)
+        + each("finished", SWEEP_PUBLISH, SWEEP_MARK)
+        + each("failed", SWEEP_LETTER, SWEEP_PUBLISH, SWEEP_MARK),
+    ),
+    # apart, so that the sweep comes before the message that a crashed job's queue still holds
+    "sweep, reap": (plays.play_sweeps, each("crashed", SWEEP_REAP)),
+    "sweep, reaped": (plays.play_sweeps, each("crashed", SWEEP_SEND)),
+    "sweep, late": (plays.play_sweeps, each("late", SWEEP_EXPIRE)),
+    "sweep, all jobs": (plays.play_sweeps_one_by_one, each("lost", SWEEP_LOOK, SWEEP_DEPTH, SWEEP_SEND)),
+}
+ALL = [scenario for _, scenarios in GROUPS.values() for scenario in scenarios]
+
+
+@pytest.fixture(scope="module")
+def played(module_stage: Stage) -> Callable[[Scenario], Evidence]:
+    """What came of a scenario; its group is played when the first of it is asked for."""
+    found: Evidences = {}
+
+    def look(scenario: Scenario) -> Evidence:
+        if scenario not in found:
+            play, scenarios = next(group for group in GROUPS.values() if scenario in group[1])
+            found.update(play(module_stage, scenarios))
+        return found[scenario]
+
+    return look
+
+
+@pytest.mark.parametrize("scenario", ALL, ids=str)
+def test_a_struck_job_ends_right(scenario: Scenario, played: Callable[[Scenario], Evidence]) -> None:
+    assert_ends_right(scenario, played(scenario))
+
+
+@pytest.mark.parametrize(
+    ("situation", "points"),
+    [
+        ("plain", (*ACCEPT, SEND, *WORKER, *HAND_OVER)),
+        ("large", (*ACCEPT_LARGE, SEND, *WORKER_LARGE, *HAND_OVER)),
+        ("failing", (*ACCEPT, SEND, *WORKER_FAILING, LETTER, *HAND_OVER)),
+    ],
+)
+def test_these_are_all_the_calls_that_are_made_for_a_job(
+    stage: Stage, situation: str, points: tuple[Point, ...]
+) -> None:
+    """A call that is added to a function must be added to the points, or nobody strikes it."""
+    plays.begin(stage)
+    Play(Scenario(SEND, "throttle", situation)).submit(stage)
+    stage.quiet()
+    made = [(call.function, call.service, call.operation) for call in stage.runtime.meter.calls()]
+    assert made == [(point.function, point.service, point.operation) for point in points]
+    plays.empty_queues(stage)
+
+
+@pytest.mark.parametrize(
+    ("situation", "points"),
+    [
+        ("lost", (SWEEP_READ, SWEEP_DEPTH, SWEEP_SEND, SWEEP_PUSH)),
+        ("crashed", (SWEEP_READ, SWEEP_REAP, SWEEP_SEND)),
+        ("finished", (SWEEP_READ, SWEEP_PUBLISH, SWEEP_MARK)),
+        ("failed", (SWEEP_READ, SWEEP_LETTER, SWEEP_PUBLISH, SWEEP_MARK)),
+        ("late", (SWEEP_READ, SWEEP_EXPIRE)),
+    ],
+)
+def test_these_are_all_the_calls_of_a_sweep_that_finds_a_job(
+    stage: Stage, situation: str, points: tuple[Point, ...]
+) -> None:
+    plays.begin(stage)
+    one = Play(Scenario(SWEEP_READ, "throttle", situation))
+    plays.bring_about(stage, [one])
+    stage.advance(150)
+    stage.runtime.meter.reset()
+    stage.sweep()
+    made = [
+        (call.service, call.operation)
+        for call in stage.runtime.meter.calls()
+        if call.function == "sweep" and call.operation != SWEEP_LOOK.operation
+    ]
+    plays.finish_unheard(stage, [one])
+    assert made == [(point.service, point.operation) for point in points]

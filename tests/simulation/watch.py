@@ -1,0 +1,177 @@
+"""Looks at a stack and changes nothing: what is under way, what is recorded, what lies in its queues."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from functools import cached_property
+from typing import Any
+
+from lambdas.adapters.dynamodb import DynamoJobStore, from_item
+from lambdas.contracts.names import ANSWER_KEY
+from local.compute.environment import Environment
+from local.events.queues import QueueMapping
+from local.events.sources import client
+from local.events.streams import StreamMapping
+from local.runtime import Runtime
+from tests.e2e.target import Answer, Target
+
+PATIENCE_S = 30.0
+ROLES = ("accept", "query", "dispatch", "worker", "sweep")
+
+
+class Watch:
+    """Sees a runtime from outside and, where the outside does not show it, from inside."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.target = Target(runtime.api, runtime.outputs, runtime.aws, runtime.model)
+        self.dynamodb, self.sqs, self.sns, self.s3 = (
+            client(name, runtime.aws, "us-east-1") for name in ("dynamodb", "sqs", "sns", "s3")
+        )
+        self.asked: list[tuple[str, Future[Any]]] = []
+        """Who was asked by the test, and has perhaps not answered yet."""
+
+    def close(self) -> None:
+        for one in (self.dynamodb, self.sqs, self.sns, self.s3):
+            one.close()
+
+    def now(self) -> float:
+        return self.runtime.clock.now().timestamp()
+
+    def get(self, path: str, tenant: str) -> Answer:
+        return self.target.get(path, tenant)
+
+    # --- what is under way ---------------------------------------------------------------------------------
+
+    def environments(self, role: str | None = None) -> list[Environment]:
+        """Those that are busy."""
+        functions = self.runtime.functions
+        found = (functions.environment_of(request_id) for request_id in functions.running(role))
+        return [environment for environment in found if environment is not None]
+
+    def calling(self, word: str) -> Environment:
+        """The worker that waits for the model's answer to a prompt with this word."""
+        found: list[Environment] = []
+
+        def look() -> bool:
+            keys = {call["caller"] for call in self.model_calls(word) if call["status"] is None}
+            found[:] = [one for one in self.environments("worker") if one.access_key_id in keys]
+            return bool(found)
+
+        poll(look, lambda: f"nobody asks about {word}")
+        return found[0]
+
+    def frozen(self, role: str | None = None) -> list[Environment]:
+        """Those that stand still until they are thawed, or until time ends them."""
+        return [environment for environment in self.environments(role) if self._stands(environment)]
+
+    def _stands(self, environment: Environment) -> bool:
+        running = environment.running
+        if running is None or not environment.frozen:
+            return False
+        return running.outlives or running.deadline_s > self.now()
+
+    def quiet(self, patience_s: float = PATIENCE_S) -> None:
+        """Wait until nothing moves by itself any more, until time passes or somebody is thawed."""
+        poll(self._is_quiet, lambda: f"still busy: {self._busy()}", patience_s)
+
+    def _is_quiet(self) -> bool:
+        return not self._busy() and not self._busy()  # twice: between two steps there is a moment of nothing
+
+    def _busy(self) -> list[str]:
+        busy = [f"{one.definition.role} runs" for one in self.environments() if not self._stands(one)]
+        busy += [f"{role} is asked" for role in ROLES if self._waiting_for(role) > len(self.frozen(role))]
+        return busy or self._busy_queue() or self._busy_stream()
+
+    def _waiting_for(self, role: str) -> int:
+        return sum(asked == role and not future.done() for asked, future in self.asked)
+
+    def _busy_queue(self) -> list[str]:
+        mapping = self.queue_mapping
+        if not mapping._between_looks.acquire(timeout=1):
+            return ["the queue is being looked at"]
+        try:
+            serving = len(mapping._invoking) - len(self.frozen("worker"))
+            waiting = 0 if self.runtime.functions.paused("worker") else self.depth("")
+            return ["the queue has messages"] * bool(waiting) + ["a batch is served"] * bool(serving > 0)
+        finally:
+            mapping._between_looks.release()
+
+    def _busy_stream(self) -> list[str]:
+        mapping = self.stream_mapping
+        if not mapping.enabled or self.frozen("dispatch") or self.runtime.functions.paused("dispatch"):
+            return []
+        return ["the stream has records"] * bool(mapping._reader.read(mapping.done_up_to, 1))
+
+    def depth(self, kind: str = "all") -> int:
+        """Messages in the work queue: those that are visible (""), or all."""
+        names = [f"ApproximateNumberOfMessages{part}" for part in ("", "NotVisible", "Delayed")]
+        answer = self.sqs.get_queue_attributes(QueueUrl=self.target.outputs["WorkQueueUrl"], AttributeNames=names)
+        counts = {name: int(value) for name, value in answer["Attributes"].items()}
+        return sum(counts.values()) if kind == "all" else counts[names[0]]
+
+    def mappings(self, role: str) -> list[Any]:
+        return [mapping for mapping in self.runtime.sources.mappings if mapping.role == role]
+
+    @cached_property
+    def queue_mapping(self) -> QueueMapping:
+        (found,) = self.mappings("worker")
+        assert isinstance(found, QueueMapping)
+        return found
+
+    @cached_property
+    def stream_mapping(self) -> StreamMapping:
+        (found,) = self.mappings("dispatch")
+        assert isinstance(found, StreamMapping)
+        return found
+
+    # --- what there is -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def jobs(self) -> DynamoJobStore:
+        """For writes of the protocol that no route makes yet."""
+        return DynamoJobStore(self.dynamodb, self.target.outputs["JobsTableName"])
+
+    def record(self, job_id: str) -> dict[str, Any]:
+        found = self.jobs.read(job_id)
+        assert found is not None, f"there is no job {job_id}"
+        return dict(found)
+
+    def records(self, job_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Those that exist, by id."""
+        return {str(found["pk"]): dict(found) for found in self.jobs.read_many(list(job_ids))}
+
+    def all_handed_over(self, job_ids: Iterable[str]) -> bool:
+        wanted = set(job_ids)
+        found = self.records(wanted)
+        return found.keys() == wanted and all(is_settled(record) for record in found.values())
+
+    def answer_row(self, key: str) -> dict[str, Any] | None:
+        """A row of the answers table, as plain values."""
+        answer = self.dynamodb.get_item(
+            TableName=self.target.outputs["AnswersTableName"], Key={ANSWER_KEY: {"S": key}}, ConsistentRead=True
+        )
+        return from_item(answer["Item"]) if "Item" in answer else None
+
+    def result_object(self, key: str) -> bytes:
+        body = self.s3.get_object(Bucket=self.target.outputs["ResultsBucketName"], Key=key)["Body"].read()
+        return bytes(body)
+
+    def model_calls(self, word: str) -> list[dict[str, Any]]:
+        """The calls whose prompt has this word, answered or not."""
+        return [call for call in self.runtime.model_server.calls.listed() if word in call["prompt"]]
+
+
+def is_settled(record: Mapping[str, Any]) -> bool:
+    """Final, told to everybody, and nothing that the sweep would look at."""
+    return "handed_over_at" in record and "due_shard" not in record
+
+
+def poll(done: Callable[[], bool], still: Callable[[], str], patience_s: float = PATIENCE_S) -> None:
+    """AssertionError that says `still()` when it takes longer than that."""
+    ends = time.monotonic() + patience_s
+    while not done():
+        assert time.monotonic() < ends, still()
+        time.sleep(0.01)
