@@ -12,8 +12,7 @@ from lambdas.adapters.clients import client
 from lambdas.adapters.dynamodb import DynamoJobStore, from_item
 from lambdas.adapters.environment import Environment, on_start
 from lambdas.adapters.log import StepLog
-from lambdas.adapters.outbox import AwsOutbox
-from lambdas.adapters.sns import SnsTopic
+from lambdas.adapters.outbox import AwsOutbox, outbox_of
 from lambdas.adapters.sqs import SqsQueue
 from lambdas.contracts import names
 from lambdas.core.dispatching import dispatch
@@ -32,15 +31,10 @@ class Parts:
 
 
 def build(environment: Environment) -> Parts:
-    sqs = client("sqs")
     return Parts(
         store=DynamoJobStore(client("dynamodb"), environment.text(names.JOBS_TABLE)),
-        outbox=AwsOutbox(
-            work=SqsQueue(sqs, environment.text(names.WORK_QUEUE_URL)),
-            letters=SqsQueue(sqs, environment.text(names.WORK_DLQ_URL)),
-            events=SnsTopic(client("sns"), environment.text(names.JOB_EVENTS_TOPIC_ARN)),
-        ),
-        own_letters=SqsQueue(sqs, environment.text(names.DISPATCH_DLQ_URL)),
+        outbox=outbox_of(environment),
+        own_letters=SqsQueue(client("sqs"), environment.text(names.DISPATCH_DLQ_URL)),
         log=StepLog("dispatch"),
     )
 

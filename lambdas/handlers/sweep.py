@@ -12,9 +12,7 @@ from lambdas.adapters.clients import client
 from lambdas.adapters.dynamodb import DynamoJobStore
 from lambdas.adapters.environment import Environment, on_start
 from lambdas.adapters.log import StepLog, emit_metrics
-from lambdas.adapters.outbox import AwsOutbox
-from lambdas.adapters.sns import SnsTopic
-from lambdas.adapters.sqs import SqsQueue
+from lambdas.adapters.outbox import AwsOutbox, outbox_of
 from lambdas.contracts import names
 from lambdas.core.job import Job
 from lambdas.core.policy import Limits
@@ -33,14 +31,9 @@ class Parts:
 
 
 def build(environment: Environment) -> Parts:
-    sqs = client("sqs")
     return Parts(
         store=DynamoJobStore(client("dynamodb"), environment.text(names.JOBS_TABLE)),
-        outbox=AwsOutbox(
-            work=SqsQueue(sqs, environment.text(names.WORK_QUEUE_URL)),
-            letters=SqsQueue(sqs, environment.text(names.WORK_DLQ_URL)),
-            events=SnsTopic(client("sns"), environment.text(names.JOB_EVENTS_TOPIC_ARN)),
-        ),
+        outbox=outbox_of(environment),
         limits=environment.limits,
         tasks=load()[0],
         log=StepLog("sweep"),

@@ -258,6 +258,9 @@ def test_a_job_that_kills_its_process_fails_alone_in_a_batch_of_ten(stage: Stage
     stage.runtime.functions.resume("worker")
     stage.quiet()
     assert statuses(stage, [killer, *(job.job_id for job in innocents)]) == {"PROCESSING": 10}
+    stage.runtime.functions.pause("worker")  # so that they meet again in one batch
+    stage.pass_time()
+    stage.runtime.functions.resume("worker")
     stage.pass_time_until(lambda: stage.all_handed_over([killer]))
     record = stage.record(killer)
     assert (record["status"], record["error"]["code"], record["tries"]) == ("FAILED", "ATTEMPTS_EXHAUSTED", 5)
