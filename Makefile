@@ -5,6 +5,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# those of pyproject.toml without the ones that keep tests on this machine
+SMOKE := --strict-markers --strict-config -ra
 CDK := $(BIN)/npx --yes aws-cdk@2.1148.1
 
 # Without bytecode every process that loads the CDK takes seconds longer.
@@ -49,7 +51,9 @@ check: lint test ## What CI runs
 synth: $(READY)  ## Synthesize the stack into cdk.out, assets included (ENV=dev)
 	@$(BIN)/python app.py $(if $(ENV),-c env=$(ENV)) && echo "cdk.out is written"
 
-doctor: $(READY) ## Is this machine and this account ready to deploy?
+doctor: $(READY) ## Is this machine and this account ready to deploy? (ENV=dev)
+	@$(BIN)/python app.py $(if $(ENV),-c env=$(ENV)) > /dev/null || \
+		echo "Nothing new could be synthesized (see above): what the stack needs may stay unchecked."
 	@$(BIN)/python -m ops doctor
 
 deploy: $(READY) ## Deploy to your AWS account (ENV=dev; first time: see docs/deploying.md)
@@ -63,7 +67,7 @@ new-task: $(READY) ## A new task to start from (NAME=extract-dates)
 
 smoke: $(READY)  ## The portable end-to-end tests against a deployed stack (URL=https://…)
 	@test -n "$(URL)" || { echo "Say which: make smoke URL=https://….execute-api.….amazonaws.com"; exit 1; }
-	@NEVERDROP_URL="$(URL)" $(BIN)/python -m pytest tests/e2e -m "not local_only" --allow-hosts="" -p no:socket $(ARGS)
+	@NEVERDROP_URL="$(URL)" $(BIN)/python -m pytest tests/e2e -m "not local_only" -o addopts="$(SMOKE)" -p no:socket $(ARGS)
 
 clean:           ## Remove what was built; keep .venv
 	@rm -rf cdk.out .build .pytest_cache .mypy_cache .ruff_cache

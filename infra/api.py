@@ -11,6 +11,7 @@ from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAutho
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
+from infra import tenants
 from infra.function import Function
 from infra.limits import DAY_S
 from infra.packaging import Packaging
@@ -18,6 +19,8 @@ from infra.retention import log_group
 from infra.settings import Settings
 from infra.storage import Storage
 from lambdas.contracts import names
+
+STAGE = "$default"
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class Api(Construct):
             self,
             "Stage",
             api_id=self.http_api.api_id,
-            stage_name="$default",
+            stage_name=STAGE,
             auto_deploy=True,
             default_route_settings=http.CfnStage.RouteSettingsProperty(
                 throttling_rate_limit=settings.throttle_rate,
@@ -93,12 +96,14 @@ class Api(Construct):
         )
 
 
-# one JSON line per request; the caller, so that a refused one can be found
+# one JSON line per request; the caller, so that a refused one can be found: by ARN, or by the claims of a token
 ACCESS_LOG = {
     "timestamp": "$context.requestTime",
     "request_id": "$context.requestId",
     "ip": "$context.identity.sourceIp",
     "caller": "$context.identity.userArn",
+    "tenant_id": "$context.authorizer.claims.tenant_id",
+    "sub": "$context.authorizer.claims.sub",
     "route": "$context.routeKey",
     "path": "$context.path",
     "status": "$context.status",
@@ -121,7 +126,7 @@ def _accept(scope: Construct, packaging: Packaging, settings: Settings, storage:
         environment={
             names.JOBS_TABLE: storage.jobs.table_name,
             names.INPUTS_BUCKET: storage.inputs.bucket_name,
-            names.TENANTS: json.dumps(dict(settings.tenants)),
+            names.TENANTS: tenants.environment(settings.tenants),
             names.DEADLINE_S: str(settings.deadline_s),
             names.DUE_GRACE_S: str(settings.due_grace_s),
             names.NOT_BEFORE_MAX_S: str(settings.not_before_max_days * DAY_S),
@@ -143,11 +148,11 @@ def _query(scope: Construct, packaging: Packaging, settings: Settings, storage: 
         environment={
             names.JOBS_TABLE: storage.jobs.table_name,
             names.RESULTS_BUCKET: storage.results.bucket_name,
-            names.TENANTS: json.dumps(dict(settings.tenants)),
+            names.TENANTS: tenants.environment(settings.tenants),
             names.WAIT_MAX_S: str(settings.wait_max),
         },
     )
-    query.allow("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", on=storage.jobs.table_arn)
+    query.allow("dynamodb:GetItem", "dynamodb:BatchGetItem", on=storage.jobs.table_arn)
     query.allow("dynamodb:Query", on=f"{storage.jobs.table_arn}/index/{names.TENANT_INDEX}")
     query.allow("s3:GetObject", on=storage.results.arn_for_objects(f"{names.RESULTS_PREFIX}*"))
     query.allow("s3:ListBucket", on=storage.results.bucket_arn)  # else a result that is gone is 403, not 404
@@ -170,6 +175,7 @@ def _cors(settings: Settings) -> http.CorsPreflightOptions | None:
             "authorization",
             "content-type",
             "idempotency-key",
+            "traceparent",
             "x-amz-content-sha256",
             "x-amz-date",
             "x-amz-security-token",

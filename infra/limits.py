@@ -7,14 +7,13 @@ import re
 from collections.abc import Container, Iterator
 from dataclasses import fields
 
+from infra import tenants
 from infra.settings import Settings
 
 DAY_S = 86_400
 _MONTHS = (30, 60, 90, 120, 150, 180, 365, 400, 545)
 _YEARS = (731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
 LOG_DAYS = (1, 3, 5, 7, 14, *_MONTHS, *_YEARS)  # CloudWatch knows no other retention
-_PRINCIPAL = re.compile(r"arn:[a-z-]+:(iam|sts)::\d{12}:\S+")
-_TENANT = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def problems(settings: Settings, priced: Container[str] | None = None) -> list[str]:
@@ -61,11 +60,7 @@ def _identities(s: Settings) -> Iterator[str]:
         yield "jwt_issuer and jwt_audience belong together: set both, or neither for SigV4"
     if s.jwt_issuer and s.tenants:
         yield "tenants maps IAM principals, but with jwt_issuer a token names its tenant: remove one"
-    for principal, tenant in s.tenants.items():
-        if not _PRINCIPAL.fullmatch(principal):
-            yield f"tenants has the key {principal!r}: it must be a principal's ARN, arn:aws:iam::<account>:…"
-        if not _TENANT.fullmatch(tenant):
-            yield f"tenants gives {principal!r} the tenant {tenant!r}: it must match {_TENANT.pattern}"
+    yield from tenants.problems(s.tenants)
 
 
 def _models(s: Settings, priced: Container[str] | None) -> Iterator[str]:
@@ -91,9 +86,10 @@ def _inequalities(s: Settings) -> Iterator[str]:
             "lower worker_timeout_s or batch_window_s",
         ),
         (
-            s.model_timeout_s <= s.worker_timeout_s - 10,
-            "model_timeout_s ({model_timeout_s}) must leave ten seconds of worker_timeout_s "
-            "({worker_timeout_s}) in which to save the answer",
+            s.model_timeout_s + 10 + 15 <= s.worker_timeout_s,
+            "model_timeout_s ({model_timeout_s}) must leave 25 seconds of worker_timeout_s ({worker_timeout_s}): "
+            "15 go by before a model is asked (start-up, claim, input), and no job is begun unless a whole call and "
+            "10 seconds to save its answer are left, so that no job would ever be tried",
         ),
         (
             s.dispatch_timeout_s < s.due_grace_s,

@@ -12,7 +12,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.api import Api
+from infra.api import STAGE, Api
 from infra.dispatch import Dispatch
 from infra.function import Function
 from infra.processing import Processing
@@ -23,6 +23,13 @@ from lambdas.contracts import names
 
 _FIVE_MINUTES = Duration.minutes(5)
 _QUIET = cloudwatch.TreatMissingData.NOT_BREACHING
+_AT_LEAST = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+
+
+# fields of the log lines, as lambdas/ writes them
+_WHAT = ("timestamp", "function", "step", "level", "ms")
+_WHOSE = ("job_id", "tenant", "attempt", "trace_id", "request_id")
+_WHY = ("reason", "detail", "cost_micros")
 
 
 class Monitoring(Construct):
@@ -53,6 +60,8 @@ class Monitoring(Construct):
         self._watch_dead_letters("Dispatch", dispatch.dead_letters)
         self._watch_dead_letters("Sweep", sweep.dead_letters)
         self._watch_age(settings, queues.work, dispatch.dispatch)
+        self._watch_sweeps(settings, sweep.sweep)
+        self._watch_answers(api)
         for name, function in functions.items():
             self._watch_function(name, function)
         _timeline_of_a_job(self, list(functions.values()))
@@ -88,18 +97,50 @@ class Monitoring(Construct):
         )
         self._alarm(
             "OldestOpenJob",
-            cloudwatch.Metric(
-                namespace=names.METRIC_NAMESPACE,
-                metric_name=names.OLDEST_OPEN_JOB,
-                dimensions_map={names.METRIC_DIMENSION: Stack.of(self).stack_name},
-                # one period, as long as three sweeps: a job that waits long is looked at ever more rarely, so that one
-                # report must do; and only silence of that length is silence
-                period=Duration.seconds(3 * settings.sweep_period_s),
-                statistic="Maximum",
-            ),
+            # one period, as long as three sweeps: a job that waits long is looked at ever more rarely, so that one
+            # report must do; and only silence of that length is silence
+            self._reported(names.OLDEST_OPEN_JOB, 3 * settings.sweep_period_s),
             settings.oldest_job_alarm_s,
             "A job has been open for too long, or three sweeps in a row have not reported.",
             missing=cloudwatch.TreatMissingData.BREACHING,  # every sweep reports: silence is the worse news
+        )
+
+    def _watch_sweeps(self, settings: Settings, sweep: Function) -> None:
+        """What a sweep ends well in spite of, and a schedule that is silent while workers report in its place."""
+        self._alarm(
+            "SweepTroubles",
+            self._reported(names.SWEEP_TROUBLES, 2 * settings.sweep_period_s),  # red from one sweep to the next
+            1,
+            "A sweep could not read or write a job, or did not get to the end.",
+        )
+        self._alarm(
+            "SweepSilence",
+            sweep.resource.metric_invocations(period=Duration.seconds(3 * settings.sweep_period_s)),
+            1,
+            "Nobody has started a sweep for as long as three of them take turns.",
+            missing=cloudwatch.TreatMissingData.BREACHING,  # Lambda sends no zeros
+            compare=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+        )
+
+    def _watch_answers(self, api: Api) -> None:
+        """A function that answers 503 has not failed as Lambda counts: only the gateway sees it."""
+        errors = cloudwatch.Metric(
+            namespace="AWS/ApiGateway",
+            metric_name="5xx",
+            dimensions_map={"ApiId": api.http_api.api_id, "Stage": STAGE},
+            period=_FIVE_MINUTES,
+            statistic="Sum",
+        )
+        self._alarm("ApiErrors", errors, 1, "The API has answered 500 or above: events may have been refused.")
+
+    def _reported(self, metric: str, period_s: int) -> cloudwatch.Metric:
+        """A metric that our functions write into their logs."""
+        return cloudwatch.Metric(
+            namespace=names.METRIC_NAMESPACE,
+            metric_name=metric,
+            dimensions_map={names.METRIC_DIMENSION: Stack.of(self).stack_name},
+            period=Duration.seconds(period_s),
+            statistic="Maximum",
         )
 
     def _watch_function(self, name: str, function: Function) -> None:
@@ -117,6 +158,7 @@ class Monitoring(Construct):
         description: str,
         *,
         missing: cloudwatch.TreatMissingData = _QUIET,
+        compare: cloudwatch.ComparisonOperator = _AT_LEAST,
     ) -> None:
         alarm = cloudwatch.Alarm(
             self,
@@ -124,7 +166,7 @@ class Monitoring(Construct):
             metric=metric,
             threshold=threshold,
             evaluation_periods=1,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            comparison_operator=compare,
             treat_missing_data=missing,
             alarm_description=f"{description} What to do: docs/operations.md",
         )
@@ -156,7 +198,7 @@ def _timeline_of_a_job(scope: Construct, functions: list[Function]) -> None:
         query_definition_name=f"{Stack.of(scope).stack_name}/One job, receipt to delivery",
         log_groups=[function.log_group for function in functions],
         query_string=logs.QueryString(
-            fields=["timestamp", "function", "step", "level", "job_id", "tenant", "attempt", "trace_id", "reason"],
+            fields=[*_WHAT, *_WHOSE, *_WHY],
             filter_statements=['job_id = "PUT THE JOB ID HERE"'],
             sort="@timestamp asc",
             limit=1000,

@@ -63,7 +63,7 @@ class Settings:
     model_regions: tuple[str, ...] = texts(
         "regions that those profiles route to, where infra/models.py does not know", r"[a-z]{2}(-[a-z]+)+-\d"
     )
-    model_timeout_s: int = number(60, 5, 880, "longest wait for one model call")
+    model_timeout_s: int = number(60, 5, 875, "longest wait for one model call")
 
     # the work
     worker_timeout_s: int = number(120, 30, 900, "timeout of the worker")
@@ -91,7 +91,7 @@ class Settings:
     stream_age_s: int = number(3600, 60, 86_399, "age at which an undeliverable stream record is given up")
     due_grace_s: int = number(120, 10, 900, "how long after its time a job is left alone by the sweep")
     sweep_period_s: int = number(300, 60, 3600, "time between sweeps, whole minutes")
-    sweep_timeout_s: int = number(120, 10, 900, "timeout of sweep")
+    sweep_timeout_s: int = number(120, 60, 900, "timeout of sweep; it keeps its last seconds to end in order")
 
     # what is kept, and for how long
     record_days: int = number(90, 30, 3650, "records, after their end")

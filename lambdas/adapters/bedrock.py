@@ -27,8 +27,11 @@ KINDS: Mapping[str, ModelErrorKind] = {
     "AccessDeniedException": "permanent",
     "ResourceNotFoundException": "permanent",
     "ServiceQuotaExceededException": "permanent",
-    "UnrecognizedClientException": "permanent",
-    "ExpiredTokenException": "transient",  # the role's credentials are renewed by the next invocation
+    # A role's credentials are renewed by the next invocation, and a new role takes a moment to be known everywhere.
+    "ExpiredTokenException": "transient",
+    "UnrecognizedClientException": "transient",
+    "InvalidSignatureException": "transient",
+    "IncompleteSignatureException": "transient",
 }
 
 # The model may have worked, and been billed, before these were said.

@@ -19,6 +19,7 @@ from botocore.exceptions import (
     NoRegionError,
 )
 
+from lambdas.adapters.single_call import SingleCall
 from lambdas.core.ports import Unavailable
 
 # Errors before a request left the house: whatever it asked for was certainly not done.
@@ -36,23 +37,30 @@ _STORES = Config(
 )
 
 
+# The door has ten seconds in all, and at worst two stores in a row that stay silent: it must still say what it knows.
+_DOOR = _STORES.merge(
+    Config(connect_timeout=1, read_timeout=1.5, retries={"mode": "standard", "total_max_attempts": 2})
+)
+
+
 @cache
-def client(service: str) -> Any:
+def client(service: str, *, door: bool = False) -> Any:
     """One client per service and execution environment; boto3 clients may be shared by threads."""
-    return boto3.client(service, config=_STORES)  # type: ignore[call-overload]
+    return boto3.client(service, config=_DOOR if door else _STORES)  # type: ignore[call-overload]
 
 
 def single_attempt_client(service: str, read_timeout_s: int) -> Any:
-    """One HTTP attempt per call: the SDK must not repeat what costs money or leaves the house."""
-    return boto3.client(  # type: ignore[call-overload]
-        service,
-        config=Config(
-            connect_timeout=3,
-            read_timeout=read_timeout_s,
-            retries={"total_max_attempts": 1},
-            max_pool_connections=POOL,
-        ),
-    )
+    """One HTTP attempt per call: the SDK must not repeat what leaves the house."""
+    config = Config(connect_timeout=3, read_timeout=read_timeout_s, retries={"total_max_attempts": 1})
+    return boto3.client(service, config=config)  # type: ignore[call-overload]
+
+
+def model_client(total_s: int) -> Any:
+    """Bedrock: one HTTP attempt per call, over in `total_s` seconds whatever the provider does, on a connection of its
+    own: the SDK must not repeat what costs money, nor wait on a connection that died while this process was frozen."""
+    found = single_attempt_client("bedrock-runtime", total_s)
+    found.meta.events.register("before-send", SingleCall(total_s))
+    return found
 
 
 def code_of(error: ClientError) -> str:

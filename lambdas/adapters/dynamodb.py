@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -26,6 +27,7 @@ from lambdas.core.protocol import RULES, Change
 from lambdas.core.times import Instant
 
 BATCH_GET_MAX = 100
+WRITERS = 8
 
 
 class DynamoJobStore:
@@ -70,6 +72,18 @@ class DynamoJobStore:
                 found = _standing(error) or None
                 return Applied(found) if found and change.is_own_effect(found) else Refused(found)
         return Applied(record_in(answer["Attributes"]))
+
+    def apply_many(self, changes: Sequence[tuple[str, Change]]) -> dict[str, str]:
+        def trouble(one: tuple[str, Change]) -> str | None:
+            try:
+                self.apply(*one)
+            except (Unavailable, UnreadableRecord) as error:
+                return str(error)
+            return None
+
+        with ThreadPoolExecutor(WRITERS) as threads:
+            troubles = list(threads.map(trouble, changes))
+        return {job_id: why for (job_id, _), why in zip(changes, troubles, strict=True) if why is not None}
 
     def read(self, job_id: str) -> Mapping[str, Any] | None:
         with as_unavailable(f"reading {job_id}"):

@@ -71,7 +71,11 @@ class DynamoEffects:
 
     def once(self, key: str, act: Act) -> dict[str, Any]:
         row, holder = f"{ONCE}#{key}", uuid.uuid4().hex
-        standing = self._put(row, {"status": {"S": STARTED}, "holder": {"S": holder}})
+        try:
+            standing = self._put(row, {"status": {"S": STARTED}, "holder": {"S": holder}})
+        except Unavailable:
+            self._withdraw(row, holder)  # the start may stand there, but nothing has been started
+            raise
         if standing and standing["holder"]["S"] != holder:
             if standing["status"]["S"] == ENDED:
                 kept: dict[str, Any] = json.loads(standing["data"]["S"])

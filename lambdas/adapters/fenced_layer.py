@@ -131,9 +131,11 @@ class FencedLayer(BasePersistenceLayer):
         except ClientError as error:
             _found(error)  # a refusal is mine already saved, or a successor's row: nothing to do either way
         self._holders.pop(row_id, None)
+        self._taken_over.discard(row_id)
 
     def _delete_record(self, data_record: DataRecord) -> None:
         """Free the row after a failed call, if I still hold it."""
+        self._taken_over.discard(data_record.idempotency_key)
         holder = self._holders.pop(data_record.idempotency_key, "")
         self.delete(data_record.idempotency_key, holder, IN_PROGRESS)
 

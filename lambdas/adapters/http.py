@@ -18,7 +18,7 @@ def body_of(event: Mapping[str, Any]) -> bytes:
     body = event.get("body") or ""
     if event.get("isBase64Encoded"):
         try:
-            return base64.b64decode(body)
+            return base64.b64decode(body, validate=True)
         except (binascii.Error, ValueError):
             return b""
     return str(body).encode("utf-8", "surrogatepass")

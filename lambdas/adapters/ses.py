@@ -10,7 +10,15 @@ from lambdas.adapters.clients import NOTHING_SENT, code_of
 from lambdas.core.outcomes import NotDone, Permanent
 
 KEY_HEADER = "X-Neverdrop-Key"  # SES cannot tell a repeat; a receiver can, by this
-TRY_AGAIN = {"TooManyRequestsException", "LimitExceededException", "ThrottlingException", "SendingPausedException"}
+TRY_AGAIN = {
+    "TooManyRequestsException",
+    "LimitExceededException",
+    "ThrottlingException",
+    "SendingPausedException",
+    "ExpiredTokenException",
+    "UnrecognizedClientException",
+    "InvalidSignatureException",
+}
 
 
 class SesMailer:

@@ -71,4 +71,7 @@ JITTER: Final = "JITTER"  # full | equal | decorrelated
 # --- metrics (CloudWatch embedded metric format) -------------------------------------------------
 METRIC_NAMESPACE: Final = "Neverdrop"
 METRIC_DIMENSION: Final = "service"  # what Powertools adds by itself; its value is POWERTOOLS_SERVICE_NAME
-OLDEST_OPEN_JOB: Final = "OldestOpenJobSeconds"  # emitted by every sweep, 0 when nothing is due
+# emitted by every sweep, 0 when nothing is due, and by workers, for the jobs that they put off
+OLDEST_OPEN_JOB: Final = "OldestOpenJobSeconds"
+# jobs that a sweep could not read or write, and one more when it did not get to the end
+SWEEP_TROUBLES: Final = "SweepTroubles"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,21 +15,23 @@ import fastjsonschema
 
 from lambdas.contracts.strict_json import pointer
 
+_RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+
 
 def _is_date_time(text: str) -> bool:
+    """RFC 3339; `fromisoformat` alone would take week dates, commas and more of ISO 8601."""
     try:
-        read = datetime.fromisoformat(text.upper())
-        read.astimezone(UTC)
+        datetime.fromisoformat(text.upper()).astimezone(UTC)
     except (ValueError, OverflowError):
         return False
-    return read.tzinfo is not None and "T" in text.upper()
+    return _RFC_3339.fullmatch(text) is not None
 
 
 # The formats that our schemas may use. The library knows more, checks some of them loosely and ignores unknown ones.
 FORMATS: Mapping[str, str | Callable[[str], bool]] = {
     "date-time": _is_date_time,
     "uuid": r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z",
-    "email": r"^[^@\s]+@[^@\s]+\.[^@\s]+\Z",
+    "email": r"^[^@\s,;<>\"]+@[^@\s,;<>\"]+\.[^@\s,;<>\".]+\Z",
     "uri": r"^[A-Za-z][A-Za-z0-9+.-]*:\S+\Z",
     "date": r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])\Z",
 }

@@ -99,6 +99,7 @@ class AskingModel:
             raise Permanent(str(error.args[0]), "UNKNOWN_MODEL") from error  # before it is paid, not after
         self._bill.calls += 1
         self._notice("model_called", model=request.model, max_tokens=request.max_tokens)
+        before = self._remaining_s()
         try:
             reply = self._model.converse(request)
         except ModelError as error:
@@ -106,13 +107,13 @@ class AskingModel:
                 error.cost = _estimate(request)
             self._book_wasted(error.cost)
             raise
-        return self._usable(request, reply)
+        return self._usable(request, reply, ms=int((before - self._remaining_s()) * 1000))
 
-    def _usable(self, request: ModelRequest, reply: Reply) -> Mapping[str, Any]:
+    def _usable(self, request: ModelRequest, reply: Reply, ms: int) -> Mapping[str, Any]:
         cost = cost_micros(request.model, reply.input_tokens, reply.output_tokens)
         self._notice(
             "model_answered", model=request.model, stop_reason=reply.stop_reason, cost_micros=cost,
-            input_tokens=reply.input_tokens, output_tokens=reply.output_tokens,
+            input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, ms=ms,
         )  # fmt: skip
         unusable = _unusable(reply.stop_reason)
         if unusable:

@@ -118,12 +118,13 @@ def retry(
     why: Mapping[str, str],
     cost: int,
     limits: Limits,
-    rejected: bool = False,
+    anew: str = "",
 ) -> Change:
-    """Row 5. A rejected answer raises `sample`, so that the next try asks anew."""
-    what = "rejected" if rejected else "retried"
+    """Row 5. A rejected answer raises `sample`, so that the next try asks under another key; one that was never stored
+    raises `unusable` alone: the task's other answers stay as they are."""
+    what = "rejected" if anew else "retried"
     sets = _pending_again(job, now=now, not_before=after(now, wait_s), why=why, what=what, limits=limits)
-    return Change(RULES["retry"], _mine(job), sets, _adds(cost=cost, sample=int(rejected)))
+    return Change(RULES["retry"], _mine(job), sets, _adds(cost=cost, **({anew: 1} if anew else {})))
 
 
 def park(
@@ -185,6 +186,7 @@ def reopen(job: Job, *, now: Instant, limits: Limits) -> Change:
             "tries": 0,
             "crashes": 0,
             "sample": 0,
+            "unusable": 0,
             "waits": 0,
             "backoff_ms": 0,
             **history_with(job, entry(now, "reopened", job.attempt + 1)),

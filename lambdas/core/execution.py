@@ -31,6 +31,7 @@ from lambdas.core.ports import (
     Unavailable,
 )
 from lambdas.core.tasks import Context, Task, Tasks, policy_of
+from lambdas.core.times import seconds_between
 from lambdas.core.verdicts import Done, Failed, Verdict, Wait, judge, settle
 
 _ENDS = {"complete": "completed", "fail": "failed", "park": "waits", "retry": "retried"}
@@ -79,9 +80,10 @@ def execute(attempt: Try) -> str:
         case Refused(record):
             name = "fenced_out"
             _book_late(attempt, record)
-        case _ if isinstance(verdict, Failed) and verdict.rejected and job.sample == 0:
+        case _ if isinstance(verdict, Failed) and verdict.anew == "sample" and job.sample == 0:
             _forget(attempt)
-    attempt.notice(name, cost_micros=bill.cost, calls=bill.calls, **_reason(verdict))
+    open_s = int(seconds_between(job.deadline_at, worker.now())) + worker.limits.deadline_s  # since it could start
+    attempt.notice(name, cost_micros=bill.cost, calls=bill.calls, open_s=open_s, **_reason(verdict))
     return name
 
 
@@ -109,7 +111,7 @@ def _run(attempt: Try, task: Task) -> Verdict:
         return Failed(changes.error("INVALID_OUTPUT", f"the task returned what is not JSON: {error}"), final=True)
     wrong = task.check_output(json.loads(written))
     if wrong:
-        return Failed(changes.error("OUTPUT_REJECTED", f"{wrong.pointer or '/'}: {wrong.detail}"), rejected=True)
+        return Failed(changes.error("OUTPUT_REJECTED", f"{wrong.pointer or '/'}: {wrong.detail}"), anew="sample")
     key, body = ids.result_key(job.tenant, job.id, job.attempt), written.encode()
     worker.results.put(key, body)
     attempt.notice("stored", key=key, bytes=len(body))
@@ -161,6 +163,8 @@ def _input(job: Job, inputs: Inputs) -> Any:
 
 
 def _fetch(inputs: Inputs, tenant: str, key: str) -> bytes:
+    if len(key.encode()) > 900 or set(key.split("/")) & {"", ".", ".."}:
+        raise Permanent(f"{key[:80]!r} is no key: names joined by single slashes, at most 900 bytes", "INVALID_KEY")
     try:
         return inputs.get(ids.context_key(tenant, key))
     except Missing as error:
@@ -184,4 +188,8 @@ def _book_late(attempt: Try, record: Mapping[str, Any] | None) -> None:
 
 
 def _reason(verdict: Verdict) -> Mapping[str, Any]:
-    return {} if isinstance(verdict, Done) else {"reason": verdict.why["code"], "detail": verdict.why["message"]}
+    """For the log. What a task's own exception says may quote its input: its kind must do."""
+    if isinstance(verdict, Done):
+        return {}
+    code, message = verdict.why["code"], verdict.why["message"]
+    return {"reason": code, "detail": message.partition(":")[0] if code == "TASK_ERROR" else message}

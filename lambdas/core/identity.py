@@ -8,7 +8,7 @@ from typing import Any
 
 from lambdas.core.problems import Problem, forbidden
 
-TENANT = re.compile(r"[A-Za-z0-9._-]{1,64}")
+TENANT = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,64}")  # `.` and `..` are steps, not names, in the path of a URL
 CLAIM = "tenant_id"
 
 

@@ -22,7 +22,7 @@ from lambdas.core.times import Instant, after
 METHOD, ROUTE = "POST", "/jobs"
 LATER = ("callback_url", "stream", "max_cost")
 KEY = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?")
-TRACE = re.compile(r"00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+TRACE = re.compile(r"00-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lambdas.contracts.names import FINAL, JOB_SK, OPEN
+from lambdas.contracts.names import FINAL, JOB_SK, OPEN, PROCESSING
 from lambdas.core import times
 from lambdas.core.times import Instant
 
@@ -37,6 +37,7 @@ class Job:
     crashes: int = 0
     run: int = 0
     sample: int = 0
+    unusable: int = 0
     waits: int = 0
     backoff_ms: int = 0
     cost: int = 0
@@ -73,8 +74,8 @@ _INSTANTS = (
 _KINDS: Mapping[type, tuple[str, ...]] = {
     str: ("tenant", "type", "status", "body_sha", "input", "trace_id", "claim_id", "result_key"),
     int: (
-        "attempt", "tries", "crashes", "run", "sample", "waits", "backoff_ms", "cost", "late_cost", "expires_at",
-        "result_bytes", "history_left_out",
+        "attempt", "tries", "crashes", "run", "sample", "unusable", "waits", "backoff_ms", "cost", "late_cost",
+        "expires_at", "result_bytes", "history_left_out",
     ),
     bool: ("fresh",),
     dict: ("error",),
@@ -89,6 +90,8 @@ def from_record(record: Mapping[str, Any]) -> Job:
         values = {
             name: _plain(record, name, kind) for kind, fields in _KINDS.items() for name in fields if name in record
         }
+        if record["status"] == PROCESSING and "lease_until" not in record:
+            raise UnreadableRecord(f"{record['pk']}: held by nobody: PROCESSING without lease_until")
         if "error" in values:
             _ = [_plain(values["error"], name, str) for name in ("code", "message")]
         instants: dict[str, Any] = {name: times.instant(record[name]) for name in _INSTANTS if name in record}

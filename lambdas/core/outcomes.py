@@ -16,7 +16,7 @@ class NotReady(Exception):
         super().__init__(message)
         if not 0 < retry_after <= 30 * 86_400:
             raise ValueError(f"retry_after is in seconds, above 0 and at most 30 days, not {retry_after}")
-        self.retry_after = float(retry_after)
+        self.retry_after = max(1.0, float(retry_after))
 
 
 class Permanent(Exception):

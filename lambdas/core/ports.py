@@ -46,6 +46,9 @@ class JobStore(Protocol):
     def apply(self, job_id: str, change: Change) -> Applied | Refused:
         """One conditional write; its own effect counts as applied. Raises Unavailable."""
 
+    def apply_many(self, changes: Sequence[tuple[str, Change]]) -> dict[str, str]:
+        """Independent writes, refused ones included. The jobs whose write failed, each with its trouble."""
+
     def read(self, job_id: str) -> Mapping[str, Any] | None:
         """Strongly consistent. Raises Unavailable."""
 

@@ -20,7 +20,10 @@ from lambdas.core.times import Instant, after, seconds_between
 
 HAND_OVER_AGE_S = 120  # younger final jobs are left to the dispatcher: the two must not race
 SEND_AGAIN_MIN_S = 300
+LONG_WAIT_S = 3_600
+CROWD = 100  # fewer jobs than this make no storm
 PAGE = 100
+HAND_OVER_PAGE = 10
 DUE_PER_SHARD = 1_000
 
 
@@ -43,10 +46,13 @@ class Look:
 
 @dataclass(frozen=True)
 class SendAgain:
-    """Claimable and perhaps without a message. Sent first, pushed then: a crash in between repeats a hint."""
+    """Claimable and perhaps without a message. Sent first, pushed then: a crash in between repeats a hint.
+
+    `urgent`: certainly without one (its wait was left to the sweep), or waiting for an hour."""
 
     job: Job
     push: Change
+    urgent: bool
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,8 @@ def plan(job: Job, now: Instant, max_tries: int, limits: Limits) -> Plan:
         return Look(changes.push_due(job, next_need)) if beyond else Leave()
     if job.status == PENDING:
         age = seconds_between(job.not_before, now)
-        return SendAgain(job, changes.push_due(job, after(now, max(SEND_AGAIN_MIN_S, age))))
+        urgent = job.due_at == job.not_before or age >= LONG_WAIT_S
+        return SendAgain(job, changes.push_due(job, after(now, max(SEND_AGAIN_MIN_S, age))), urgent)
     return Leave()
 
 
@@ -114,12 +121,14 @@ class Sweeper:
     notice: Notice
     swept: Swept = field(default_factory=Swept)
     _waiting: list[SendAgain] = field(default_factory=list)
+    _final: list[Job] = field(default_factory=list)
 
     def sweep(self) -> Swept:
-        """All jobs that are due, as far as the time goes; what is left stays due. Raises Unavailable."""
+        """All jobs that are due, as far as the time goes; what is left stays due."""
         started = self.now()
         for job_id in self._due(started):
             self._look_after(job_id, started)
+        self._hand_over()
         self._send_again()
         return self.swept
 
@@ -130,18 +139,36 @@ class Sweeper:
             if job is not None:
                 self._act(job, now)
         except (Unavailable, UnreadableRecord) as trouble:
-            self.swept.failed += 1
-            self.notice("not_swept", job_id=job_id, detail=str(trouble))
+            self._failed("not_swept", job_id=job_id, detail=str(trouble))
 
     def _due(self, started: Instant) -> Iterator[str]:
-        for shard in ids.due_shards():
-            found = self.store.due(shard, started, DUE_PER_SHARD)
-            self.swept.complete = self.swept.complete and len(found) < DUE_PER_SHARD
-            for job_id in found:
-                if self.time_left_s() < 2 * self.limits.settle_s:
-                    self.swept.complete = False
+        """Ids of due jobs. Each sweep begins at another shard: what one sweep does not get to, the next does first."""
+        shards = ids.due_shards()
+        first = int(started.timestamp()) // self.limits.sweep_period_s % len(shards)
+        for shard in shards[first:] + shards[:first]:
+            for job_id in self._due_in(shard, started):
+                if not self._in_time():
                     return
                 yield job_id
+
+    def _due_in(self, shard: str, started: Instant) -> list[str]:
+        try:
+            found = self.store.due(shard, started, DUE_PER_SHARD)
+        except Unavailable as trouble:
+            self._failed("shard_not_read", shard=shard, detail=str(trouble))
+            return []
+        self.swept.complete = self.swept.complete and len(found) < DUE_PER_SHARD
+        return found
+
+    def _in_time(self) -> bool:
+        if self.time_left_s() >= 2 * self.limits.settle_s:
+            return True
+        self.swept.complete = False
+        return False
+
+    def _failed(self, what: str, **fields: Any) -> None:
+        self.swept.failed += 1
+        self.notice(what, **fields)
 
     def _read(self, job_id: str) -> Job | None:
         try:
@@ -168,7 +195,7 @@ class Sweeper:
             case SendAgain() as again:
                 self._waiting.append(again)
             case HandOver(final):
-                swept.handed_over += self._send([final])
+                self._final.append(final)
             case Leave():
                 swept.left += 1
 
@@ -188,17 +215,34 @@ class Sweeper:
         self.swept.failed += len(failed)
         return len(jobs) - len(failed)
 
+    def _hand_over(self) -> None:
+        """In batches; when nobody takes one whole batch, the others would be refused as well."""
+        for batch in _batches(self._final, HAND_OVER_PAGE):
+            if not self._in_time():
+                return
+            told = self._send(batch)
+            self.swept.handed_over += told
+            if not told:
+                return
+
     def _send_again(self) -> None:
-        """Depth gate: while the queue holds a message for each of them, more would only make a storm."""
-        if not self._waiting:
-            return
-        gated = self._depth() >= len(self._waiting)
-        for batch in _batches(self._waiting, PAGE):
-            taken = batch if gated else self._taken(batch)
-            for again in taken:
-                self._push(again)
-            self.swept.sent += 0 if gated else len(taken)
-            self.swept.held_back += len(taken) if gated else 0
+        """Depth gate: while the queue holds a message for each of a crowd, more would only make a storm. It does not
+        hold back a job that certainly has no message, nor one that has waited long: the queue's messages may be
+        those of others."""
+        gated = len(self._waiting) >= CROWD and self._depth() >= len(self._waiting)
+        held = [again for again in self._waiting if gated and not again.urgent]
+        sent = [again for again in self._waiting if not gated or again.urgent]
+        for batch in _batches(sent, PAGE):
+            if not self._in_time():
+                return
+            taken = self._taken(batch)
+            self._push(taken)
+            self.swept.sent += len(taken)
+        for batch in _batches(held, PAGE):
+            if not self._in_time():
+                return
+            self._push(batch)
+            self.swept.held_back += len(batch)
 
     def _depth(self) -> int:
         """How full the queue is; as long as nobody can say, sending is the safe side."""
@@ -208,12 +252,9 @@ class Sweeper:
             self.notice("depth_unknown", detail=str(trouble))
             return 0
 
-    def _push(self, again: SendAgain) -> None:
-        try:
-            self.store.apply(again.job.id, again.push)
-        except Unavailable as trouble:
-            self.swept.failed += 1
-            self.notice("not_swept", job=again.job, detail=str(trouble))
+    def _push(self, batch: Sequence[SendAgain]) -> None:
+        for job_id, trouble in self.store.apply_many([(again.job.id, again.push) for again in batch]).items():
+            self._failed("not_swept", job_id=job_id, detail=trouble)
 
     def _taken(self, batch: Sequence[SendAgain]) -> list[SendAgain]:
         """Those whose message the queue took; the others stay due."""

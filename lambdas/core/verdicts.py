@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from lambdas.core import changes
 from lambdas.core.asking import Bill
@@ -42,11 +43,12 @@ class Wait:
 
 @dataclass(frozen=True)
 class Failed:
-    """This try failed. `final`: trying again cannot help. `rejected`: ask the model anew."""
+    """This try failed. `final`: trying again cannot help. `anew`: ask the model anew, at once: because a stored answer
+    is no good ("sample"), or because none was usable and none is stored ("unusable")."""
 
     why: Why
     final: bool = False
-    rejected: bool = False
+    anew: Literal["", "sample", "unusable"] = ""
 
 
 Verdict = Done | Wait | Failed
@@ -68,7 +70,7 @@ def judge(raised: BaseException, now: Instant, draw: Draw) -> Verdict:
         case Permanent():
             return Failed(changes.error(raised.code, said), final=True)
         case Rejected():
-            return Failed(changes.error("OUTPUT_REJECTED", said), rejected=True)
+            return Failed(changes.error("OUTPUT_REJECTED", said), anew="sample")
         case ModelError():
             return _judge_model(raised)
         case _:
@@ -92,7 +94,7 @@ def _judge_model(raised: ModelError) -> Verdict:
         case "permanent":
             return Failed(why, final=True)
         case "refused" | "truncated":
-            return Failed(why, rejected=True)
+            return Failed(why, anew="unusable")
         case "transient":
             return Failed(why)
 
@@ -111,13 +113,14 @@ def settle(
                 return changes.fail(job, now=now, why=over, cost=bill.cost, limits=limits)
             wait = policy.wait_s(job.waits + 1, previous_s, draw) if seconds is None else seconds
             until = after(now, wait)
-            refund = not bill.wasted
+            refund = _is_free(why, bill)
             return changes.park(job, now=now, until=until, why=why, cost=bill.cost, refund=refund, limits=limits)
-        case Failed(why, final, rejected):
-            if final or job.tries >= policy.max_attempts or (rejected and job.sample + 1 >= limits.max_samples):
+        case Failed(why, final, anew):
+            asked = job.sample + job.unusable + 1
+            if final or job.tries >= policy.max_attempts or (anew != "" and asked >= limits.max_samples):
                 return changes.fail(job, now=now, why=why, cost=bill.cost, limits=limits)
-            wait = 0.0 if rejected else policy.wait_s(job.tries, previous_s, draw)
-            return changes.retry(job, now=now, wait_s=wait, why=why, cost=bill.cost, limits=limits, rejected=rejected)
+            wait = 0.0 if anew else policy.wait_s(job.tries, previous_s, draw)
+            return changes.retry(job, now=now, wait_s=wait, why=why, cost=bill.cost, limits=limits, anew=anew)
 
 
 def _no_more_waiting(job: Job, why: Why, bill: Bill, policy: RetryPolicy, now: Instant) -> Why | None:
@@ -125,6 +128,13 @@ def _no_more_waiting(job: Job, why: Why, bill: Bill, policy: RetryPolicy, now: I
     last = f"{why['code']}: {why['message']}"
     if now >= job.deadline_at:
         return changes.error("DEADLINE_EXCEEDED", last)
-    if bill.wasted and job.tries >= policy.max_attempts:
+    if not _is_free(why, bill) and job.tries >= policy.max_attempts:
         return changes.error("ATTEMPTS_EXHAUSTED", last)
     return None
+
+
+def _is_free(why: Why, bill: Bill) -> bool:
+    """Whether this wait gives its try back: nothing was billed for nothing, and a task that ran out of time got at
+    least one new answer; else it would run out of time for ever."""
+    idle = why["code"] == "OUT_OF_TIME" and bill.calls == 0
+    return not bill.wasted and not idle

@@ -157,8 +157,8 @@ def _read_cursor(written: str) -> dict[str, tuple[str, str]] | None:
         known = {str(shard) for shard in range(ids.TENANT_SHARDS)}
         well_formed = bool(read) and read.keys() <= known and all(len(row) == 2 for row in found.values())
         for created, job_id in read.values():
-            times.instant(created)
-            well_formed = well_formed and 0 < len(job_id) <= 128
+            written_by_us = times.text(times.instant(created)) == created and re.fullmatch(r"[0-9a-f]{32}", job_id)
+            well_formed = well_formed and bool(written_by_us)
     except (ValueError, TypeError, AttributeError, KeyError, IndexError, binascii.Error, RecursionError):
         return None
     return read if well_formed else None

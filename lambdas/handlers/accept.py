@@ -33,8 +33,8 @@ def build(environment: Environment) -> Parts:
     for type_, why in broken.items():
         log.trouble("broken_task", type=type_, detail=why)
     door = Door(
-        store=DynamoJobStore(client("dynamodb"), environment.text(names.JOBS_TABLE)),
-        inputs=S3Objects(client("s3"), environment.text(names.INPUTS_BUCKET)),
+        store=DynamoJobStore(client("dynamodb", door=True), environment.text(names.JOBS_TABLE)),
+        inputs=S3Objects(client("s3", door=True), environment.text(names.INPUTS_BUCKET)),
         types=checks,
         limits=environment.limits,
         now=clock.now,

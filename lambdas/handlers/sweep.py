@@ -31,16 +31,22 @@ class Parts:
 
 
 def build(environment: Environment) -> Parts:
+    log = StepLog("sweep")
+    tasks, broken = load()
+    for type_, why in broken.items():
+        log.trouble("broken_task", type=type_, detail=why)
     return Parts(
         store=DynamoJobStore(client("dynamodb"), environment.text(names.JOBS_TABLE)),
         outbox=outbox_of(environment),
         limits=environment.limits,
-        tasks=load()[0],
-        log=StepLog("sweep"),
+        tasks=tasks,
+        log=log,
     )
 
 
 parts = on_start(build)
+
+UNKNOWN = 1_000_000
 
 
 def handler(_event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -57,9 +63,13 @@ def handler(_event: dict[str, Any], context: Any) -> dict[str, Any]:
         notice=own.log.notice,
     ).sweep()
     own.log.notice("swept", **asdict(swept))
+    troubles = swept.failed + swept.unreadable + int(not swept.complete)
     emit_metrics({names.OLDEST_OPEN_JOB: swept.oldest_s}, MetricUnit.Seconds)
+    emit_metrics({names.SWEEP_TROUBLES: troubles}, MetricUnit.Count)
     return asdict(swept)
 
 
 def _max_tries(job: Job) -> int:
-    return policy_of(parts().tasks.get(job.type), parts().limits.retry).max_attempts
+    """Of a task that is not here (a deploy is under way, or it is broken) the worker decides, or the deadline."""
+    task = parts().tasks.get(job.type)
+    return policy_of(task, parts().limits.retry).max_attempts if task else UNKNOWN

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from aws_lambda_powertools.metrics import MetricUnit
+
 from lambdas.adapters import clock
 from lambdas.adapters.bedrock import BedrockModel
-from lambdas.adapters.clients import client, single_attempt_client
+from lambdas.adapters.clients import client, model_client, single_attempt_client
 from lambdas.adapters.dynamodb import DynamoJobStore
 from lambdas.adapters.effects import DynamoEffects
 from lambdas.adapters.environment import Environment, on_start
 from lambdas.adapters.idempotency import PowertoolsAnswers
-from lambdas.adapters.log import StepLog
+from lambdas.adapters.log import StepLog, emit_metrics
 from lambdas.adapters.s3 import S3Objects
 from lambdas.adapters.ses import NoMailer, SesMailer
 from lambdas.adapters.sqs import SqsQueue
@@ -59,7 +61,7 @@ def build(environment: Environment) -> Parts:
         answers=answers,
         effects=effects,
         mailer=SesMailer(single_attempt_client("sesv2", 10), sender) if sender else NoMailer(),
-        model=BedrockModel(single_attempt_client("bedrock-runtime", limits.model_timeout_s)),
+        model=BedrockModel(model_client(limits.model_timeout_s)),
         model_id=environment.text(names.MODEL_ID),
         tasks=tasks,
         limits=limits,
@@ -90,10 +92,13 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     own.effects.invocation_started(context)
     deliveries = [_delivery(record, context) for record in _records(event)]
     ends = times.after(clock.now(), context.get_remaining_time_in_millis() / 1000)
-    run = _runner(own, ends)
+    waiting: list[int] = []
+    run = _runner(own, ends, waiting)
     suspects = [delivery for delivery in deliveries if is_suspect(delivery)]
     fresh = [delivery for delivery in deliveries if not is_suspect(delivery)]
     failed = [*_at_once(run, fresh), *(delivery.message_id for delivery in suspects if not run(delivery))]
+    if waiting:  # who waits is seldom found due: the sweep would not see how long
+        emit_metrics({names.OLDEST_OPEN_JOB: max(waiting)}, MetricUnit.Seconds)
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
 
 
@@ -106,14 +111,20 @@ def _at_once(run: Callable[[Delivery], bool], deliveries: Sequence[Delivery]) ->
     return [delivery.message_id for delivery, one in zip(deliveries, running, strict=True) if not one.result()]
 
 
-def _runner(own: Parts, ends: datetime) -> Callable[[Delivery], bool]:
-    """Handles one delivery; False when SQS shall keep it. An error of ours never takes the batch with it."""
+def _runner(own: Parts, ends: datetime, waiting: list[int]) -> Callable[[Delivery], bool]:
+    """Handles one delivery; False when SQS shall keep it. An error of ours never takes the batch with it. `waiting`
+    gets the ages, in seconds, of jobs that have to wait."""
     desk = Desk(own.worker, own.letters, ends, most_tries(own.worker.tasks, own.worker.limits.retry))
+
+    def notice(step: str, **fields: Any) -> None:
+        if step == "waits":
+            waiting.append(fields["open_s"])
+        own.log.notice(step, **fields)
 
     def run(delivery: Delivery) -> bool:
         own.log.about_message(delivery.message_id)
         try:
-            return _settled(own, delivery, handle(delivery, desk, notice=own.log.notice, about=own.log.about))
+            return _settled(own, delivery, handle(delivery, desk, notice=notice, about=own.log.about))
         except Exception:
             own.log.crashed("worker_error")
             return False

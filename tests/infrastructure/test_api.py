@@ -64,7 +64,7 @@ def test_the_stage_is_throttled_and_logs_each_request_as_json(prod: Template) ->
     assert stage["DefaultRouteSettings"] == {"ThrottlingRateLimit": 50, "ThrottlingBurstLimit": 100}
     assert target(stage["AccessLogSettings"]["DestinationArn"]) in prod.of_type("Logs::LogGroup")
     line = json.loads(stage["AccessLogSettings"]["Format"])
-    assert {"request_id", "status", "route", "latency_ms", "caller"} <= line.keys()
+    assert {"request_id", "status", "route", "latency_ms", "caller", "tenant_id", "sub"} <= line.keys()
     assert not any("authorization" in value.lower() for value in line.values())
 
 
@@ -81,12 +81,15 @@ def test_browsers_get_in_only_from_the_origins_that_are_set(prod: Template, synt
         "CorsConfiguration"
     ]
     assert cors["AllowOrigins"] == ["https://app.example.com"]
-    assert {"authorization", "content-type", "idempotency-key"} <= set(cors["AllowHeaders"])
+    assert {"authorization", "content-type", "idempotency-key", "traceparent"} <= set(cors["AllowHeaders"])
     assert "location" in cors["ExposeHeaders"]
 
 
-def test_tenants_reach_both_functions_behind_the_door(synthesize: Synthesize) -> None:
-    tenants = {"arn:aws:iam::111122223333:role/shop": "shop"}
-    template = synthesize(tenants=tenants)
+def test_tenants_reach_both_functions_behind_the_door_by_the_arns_that_callers_have(synthesize: Synthesize) -> None:
+    account = "arn:aws:iam::111122223333"
+    template = synthesize(tenants={f"{account}:role/team/shop": "shop", f"{account}:user/team/eve": "eve"})
     for role in ("accept", "query"):
-        assert json.loads(template.environment(role)["TENANTS"]) == tenants
+        assert json.loads(template.environment(role)["TENANTS"]) == {
+            f"{account}:role/shop": "shop",
+            f"{account}:user/team/eve": "eve",
+        }

@@ -28,7 +28,6 @@ ALLOWED = {
     "query": {
         ("dynamodb:GetItem", JOBS),
         ("dynamodb:BatchGetItem", JOBS),
-        ("dynamodb:Query", JOBS),
         ("dynamodb:Query", f"{JOBS}/index/by_tenant"),
         ("s3:GetObject", f"{RESULTS}/results/*"),
         ("s3:ListBucket", RESULTS),

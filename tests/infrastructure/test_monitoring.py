@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -31,7 +32,7 @@ def on(alarm: dict[str, Any]) -> str:
 
 
 def test_every_alarm_acts_on_the_alerts_topic(prod: Template) -> None:
-    assert len(alarms(prod)) == 19
+    assert len(alarms(prod)) == 22
     for alarm in alarms(prod):
         assert alarm["AlarmActions"] == [{"Ref": alerts(prod)}]
         assert alarm.get("ActionsEnabled", True)
@@ -86,6 +87,32 @@ def test_the_oldest_open_job_is_watched_under_the_name_that_the_sweep_emits(prod
     assert (alarm["TreatMissingData"], alarm["EvaluationPeriods"], alarm["Period"]) == ("breaching", 1, 900)
 
 
+def test_a_sweep_that_leaves_something_out_is_noticed_until_two_have_left_out_nothing(prod: Template) -> None:
+    (alarm,) = about(prod, names.SWEEP_TROUBLES)
+    (oldest,) = about(prod, names.OLDEST_OPEN_JOB)
+    assert (alarm["Namespace"], alarm["Dimensions"]) == (oldest["Namespace"], oldest["Dimensions"])
+    assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (1, "GreaterThanOrEqualToThreshold")
+    assert (alarm["TreatMissingData"], alarm["Period"], alarm["Statistic"]) == ("notBreaching", 600, "Maximum")
+
+
+def test_a_schedule_that_starts_no_sweep_is_noticed_whatever_workers_report(prod: Template) -> None:
+    (alarm,) = about(prod, "Invocations")
+    assert on(alarm) == prod.id_of(prod.function("sweep"))
+    assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (1, "LessThanThreshold")
+    assert (alarm["TreatMissingData"], alarm["Period"], alarm["Statistic"]) == ("breaching", 900, "Sum")
+
+
+def test_an_api_that_answers_500_or_above_is_noticed_though_no_function_failed(prod: Template) -> None:
+    """The names are those of an HTTP API: a REST API's metric is 5XXError, by ApiName."""
+    (alarm,) = about(prod, "5xx")
+    assert alarm["Namespace"] == "AWS/ApiGateway"
+    assert {one["Name"]: one["Value"] for one in alarm["Dimensions"]} == {
+        "ApiId": {"Ref": prod.id_of(prod.only("ApiGatewayV2::Api"))},
+        "Stage": prod.only("ApiGatewayV2::Stage")["Properties"]["StageName"],
+    }
+    assert (alarm["Threshold"], alarm["Statistic"], alarm["TreatMissingData"]) == (1, "Sum", "notBreaching")
+
+
 @pytest.mark.parametrize("metric", ["Errors", "Throttles"])
 def test_every_function_is_watched_for(prod: Template, metric: str) -> None:
     found = about(prod, metric)
@@ -109,4 +136,6 @@ def test_one_saved_query_follows_a_job_through_all_functions(prod: Template) -> 
     }
     assert {json.dumps(group) for group in query["LogGroupNames"]} == logged
     assert "filter job_id = " in query["QueryString"]
-    assert all(field in query["QueryString"] for field in ("timestamp", "level", "step", "tenant", "attempt"))
+    asked = re.findall(r"^fields (.+)$", query["QueryString"], flags=re.MULTILINE)[0].split(", ")
+    assert {"timestamp", "level", "step", "tenant", "attempt"} <= set(asked)
+    assert {"detail", "request_id", "cost_micros", "ms"} <= set(asked)

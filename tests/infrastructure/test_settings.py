@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -95,7 +95,7 @@ def test_the_region_is_said_by_the_settings_then_by_the_credentials_then_us_east
             "tenants maps IAM principals",
         ),
         ({"tenants": {"shop": "shop"}}, "must be a principal's ARN"),
-        ({"tenants": {"arn:aws:iam::111122223333:role/x": "a shop"}}, "the tenant 'a shop': it must match"),
+        ({"sweep_timeout_s": 59}, "sweep_timeout_s is 59, but must be between 60 and 900"),
     ],
 )
 def test_a_wrong_setting_is_refused_with_what_to_do(settings: dict[str, Any], advice: str) -> None:
@@ -105,7 +105,8 @@ def test_a_wrong_setting_is_refused_with_what_to_do(settings: dict[str, Any], ad
 @pytest.mark.parametrize(
     ("settings", "advice"),
     [
-        ({"worker_timeout_s": 60}, "model_timeout_s (60) must leave ten seconds of worker_timeout_s (60)"),
+        ({"worker_timeout_s": 60}, "model_timeout_s (60) must leave 25 seconds of worker_timeout_s (60)"),
+        ({"model_timeout_s": 96}, "so that no job would ever be tried"),
         ({"worker_timeout_s": 105}, "due_grace_s (120) must be at most worker_timeout_s + 10 (115)"),
         ({"due_grace_s": 30}, "due_grace_s (30) must exceed dispatch_timeout_s (30)"),
         ({"stream_age_s": 86_400}, "stream_age_s is 86400, but must be between 60 and 86399"),
@@ -123,6 +124,14 @@ def test_a_wrong_setting_is_refused_with_what_to_do(settings: dict[str, Any], ad
 )
 def test_every_inequality_of_the_protocol_is_kept_at_synth(settings: dict[str, Any], advice: str) -> None:
     assert advice in refusal(**settings)
+
+
+@pytest.mark.parametrize(("model", "worker"), [(6, 31), (95, 120), (875, 900)])
+def test_the_longest_model_call_leaves_25_seconds_of_the_worker_and_no_second_less(model: int, worker: int) -> None:
+    longest = Settings(region="us-east-1", worker_timeout_s=worker, model_timeout_s=model, due_grace_s=40)
+    assert problems(longest) == []
+    (told,) = problems(replace(longest, worker_timeout_s=worker - 1))
+    assert told.startswith(f"model_timeout_s ({model}) must leave 25 seconds of worker_timeout_s ({worker - 1})")
 
 
 def test_a_message_returns_only_after_its_lease_for_every_timeout_that_is_allowed() -> None:

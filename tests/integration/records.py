@@ -79,7 +79,7 @@ def every_change(now: datetime) -> dict[str, tuple[dict[str, Any], Change]]:
         "claim": (open_, changes.claim(claim_id="me", max_tries=5, now=now, invocation_ends=soon)),
         "pull_due": (held, changes.pull_due(job)),
         "complete": (held, changes.complete(job, now=now, result_bytes=9, cost=11, limits=LIMITS)),
-        "retry": (held, changes.retry(job, now=now, wait_s=3, why=why, cost=5, limits=LIMITS, rejected=True)),
+        "retry": (held, changes.retry(job, now=now, wait_s=3, why=why, cost=5, limits=LIMITS, anew="sample")),
         "park": (held, changes.park(job, now=now, until=soon, why=why, cost=5, refund=True, limits=LIMITS)),
         "leave": (open_, changes.leave(attempt=0, now=now)),
         "fail": (held, changes.fail(job, now=now, why=why, cost=5, limits=LIMITS)),

@@ -11,6 +11,7 @@ from lambdas.adapters import clock
 from lambdas.adapters.clients import client
 from lambdas.adapters.dynamodb import DynamoJobStore
 from lambdas.core import times
+from lambdas.core.job import UnreadableRecord
 from lambdas.core.ports import Applied, Refused, Unavailable
 from tests.integration.cloud import Cloud
 from tests.integration.records import an_id, every_change, pending
@@ -204,5 +205,5 @@ def test_a_record_that_holds_what_no_record_of_ours_has_raises_no_bare_error_fro
         UpdateExpression="SET note = :odd",
         ExpressionAttributeValues={":odd": odd},
     )
-    with pytest.raises((TypeError, Unavailable)):
+    with pytest.raises(UnreadableRecord):
         store.apply(record["pk"], change)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -77,6 +79,17 @@ def test_the_readme_leads_to_every_document() -> None:
     names = {page.name for page in DOCS.glob("*.md")}
     linked = {Path(link.partition("#")[0]).name for link in links(ROOT / "README.md")}
     assert names <= linked
+
+
+def test_the_smoke_target_finds_the_portable_tests_and_no_others() -> None:
+    """Its command as it is, with this interpreter in place of .venv, and nothing run."""
+    where = ["VENV=.venv", f"BIN={Path(sys.executable).parent}", "--old-file=.venv/.ready"]
+    order = ["smoke", "URL=http://127.0.0.1:1", "ARGS=--collect-only -q -p no:cacheprovider"]
+    command = ["make", "--silent", *where, *order]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "tests/e2e/test_main_job.py::" in run.stdout
+    assert "deselected" in run.stdout
 
 
 # --- guarantees ------------------------------------------------------------------------------------------------------
