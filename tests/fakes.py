@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any
 
 from lambdas.core import times
+from lambdas.core.job import UnreadableRecord
 from lambdas.core.outcomes import NotDone, Permanent
 from lambdas.core.ports import (
     AnswerNotStored,
@@ -136,6 +137,15 @@ class FakeJobStore:
         if old != new:
             self.images.append((copy.deepcopy(old), copy.deepcopy(new)))
 
+    def apply_many(self, changes: Sequence[tuple[str, Change]]) -> dict[str, str]:
+        troubles: dict[str, str] = {}
+        for job_id, change in changes:
+            try:
+                self.apply(job_id, change)
+            except (Unavailable, UnreadableRecord) as trouble:
+                troubles[job_id] = str(trouble)
+        return troubles
+
     def read(self, job_id: str) -> Record | None:
         self._called("read")
         trouble = self.troubles.take("read")
@@ -149,6 +159,9 @@ class FakeJobStore:
 
     def due(self, shard: str, before: datetime, limit: int) -> list[str]:
         self._called("due")
+        trouble = self.troubles.take(f"due {shard}", "due")
+        if trouble:
+            raise _raised(trouble, f"due {shard}")
         at = times.text(before)
         rows = [record for record in self.records.values() if record.get("due_shard") == shard]
         rows = [record for record in rows if record.get("due_at", "~") < at]

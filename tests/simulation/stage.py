@@ -35,6 +35,7 @@ class Stage(Watch):
 
     def reset(self) -> None:
         """No fault, no script, everything switched on, nobody frozen: as it was in the beginning."""
+        self.asked.clear()
         self.runtime.faults.clear()
         self.runtime.model_server.script.replace([])
         self.runtime.meter.reset()
@@ -50,7 +51,7 @@ class Stage(Watch):
 
     def ask(self, role: str, action: Callable[[], Any]) -> Future[Any]:
         """Do it on another thread; as long as it is not done, the stack is busy, unless `role` stands frozen."""
-        self.asked = [one for one in self.asked if not one[1].done()]
+        self.check_answers()
         future = self.threads.submit(action)
         self.asked.append((role, future))
         return future
@@ -61,11 +62,14 @@ class Stage(Watch):
 
     def _insist(self, body: Any, key: str, tenant: str) -> str:
         for _ in range(10):
-            answer = self.target.post("/jobs", body, idempotency_key=key, x_local_tenant=tenant)
+            try:
+                answer = self.target.post("/jobs", body, idempotency_key=key, x_local_tenant=tenant)
+            except OSError:  # cut off: nobody knows, so the same once more
+                continue
             if answer.status == 202:
                 return str(answer.json()["job_id"])
             assert answer.status >= 500, answer
-        raise AssertionError(f"not accepted: {answer}")
+        raise AssertionError(f"{key} was not accepted in ten requests")
 
     @staticmethod
     def job_id(key: str, tenant: str) -> str:

@@ -15,7 +15,7 @@ from tests.simulation.stage import Stage
 
 pytestmark = pytest.mark.slow
 
-WORKERS = [Scenario(point, strike) for point in WORKER for strike in (*KILLS, "lost_reply", "refused")]
+WORKERS = [Scenario(point, strike) for point in WORKER for strike in (*KILLS, "refused")]
 DISPATCHERS = [Scenario(point, strike) for point in (SEND, *HAND_OVER) for strike in ("crash_before", "crash_after")]
 STRUCK = 4  # neither the first nor the last of its batch
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from lambdas.core.sweep import CROWD
 from tests.simulation import plays
 from tests.simulation.expectations import assert_ends_right
 from tests.simulation.plays import Evidence, Play, Scenario
@@ -18,6 +19,7 @@ from tests.simulation.points import (
     ANSWER,
     HAND_OVER,
     INPUT,
+    KILLS,
     LETTER,
     MODEL,
     MODEL_STRIKES,
@@ -67,7 +69,7 @@ GROUPS: dict[str, tuple[Callable[[Stage, list[Scenario]], Evidences], list[Scena
     "sweep, reap": (plays.play_sweeps, each("crashed", SWEEP_REAP)),
     "sweep, reaped": (plays.play_sweeps, each("crashed", SWEEP_SEND)),
     "sweep, late": (plays.play_sweeps, each("late", SWEEP_EXPIRE)),
-    "sweep, all jobs": (plays.play_sweeps_one_by_one, each("lost", SWEEP_LOOK, SWEEP_DEPTH, SWEEP_SEND)),
+    "sweep, all jobs": (plays.play_sweeps_one_by_one, each("lost", SWEEP_LOOK, SWEEP_SEND)),
 }
 ALL = [scenario for _, scenarios in GROUPS.values() for scenario in scenarios]
 
@@ -114,7 +116,7 @@ def test_these_are_all_the_calls_that_are_made_for_a_job(
 @pytest.mark.parametrize(
     ("situation", "points"),
     [
-        ("lost", (SWEEP_READ, SWEEP_DEPTH, SWEEP_SEND, SWEEP_PUSH)),
+        ("lost", (SWEEP_READ, SWEEP_SEND, SWEEP_PUSH)),
         ("crashed", (SWEEP_READ, SWEEP_REAP, SWEEP_SEND)),
         ("finished", (SWEEP_READ, SWEEP_PUBLISH, SWEEP_MARK)),
         ("failed", (SWEEP_READ, SWEEP_LETTER, SWEEP_PUBLISH, SWEEP_MARK)),
@@ -137,3 +139,25 @@ def test_these_are_all_the_calls_of_a_sweep_that_finds_a_job(
     ]
     plays.finish_unheard(stage, [one])
     assert made == [(point.service, point.operation) for point in points]
+
+
+def test_a_crowd_is_sent_though_nobody_can_say_how_full_the_queue_is(stage: Stage) -> None:
+    """Only a crowd makes the sweep ask; it is killed at that call four times, and refused the fifth time."""
+    plays.begin(stage)
+    stage.batches_of(10, 100)
+    crowd = [Play(Scenario(SWEEP_DEPTH, "refused")) for _ in range(CROWD)]
+    stage.disable("dispatch")
+    for one in crowd:
+        one.submit(stage)
+    stage.quiet()
+    stage.advance(150)
+    for strike in (*KILLS, "refused"):
+        faults = [stage.strike(fault) for fault in STRIKES[strike].faults(SWEEP_DEPTH, None)]
+        stage.sweep()
+        if stage.frozen("sweep"):
+            stage.pass_time()
+        assert all(fault.spent for fault in faults), strike
+    stage.quiet()
+    found = stage.records(one.job_id for one in crowd)
+    assert [record["status"] for record in found.values()] == ["COMPLETED"] * CROWD
+    plays.finish_unheard(stage, crowd[:1])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lambdas.contracts.names import COMPLETED, FAILED, PENDING
+from tests.builders import any_hint_body
 from tests.e2e.target import eventually
 from tests.simulation.own_tasks import LiveStack, Record
 
@@ -64,10 +65,13 @@ def test_another_tenants_context_object_is_not_there(live: LiveStack, nonce: str
     live.client("s3").put_object(
         Bucket=live.outputs["InputsBucketName"], Key=f"context/acme/{nonce}", Body=b"Not for you."
     )
-    jobs = [live.submit("fetch", {"key": key}, tenant="other") for key in (nonce, f"../acme/{nonce}")]
-    live.pass_time(jobs, lambda record: record.get("waits", 0) >= 1)
+    job_id = live.submit("fetch", {"key": nonce}, tenant="other")
+    live.pass_time([job_id], lambda record: record.get("waits", 0) >= 1)
+    around = live.submit("fetch", {"key": f"../acme/{nonce}"}, tenant="other")
     live.advance(HOUR_S)
-    assert {job["status"] for job in live.settle(*jobs)} == {FAILED}
+    late, refused = live.settle(job_id, around)
+    assert (late["status"], late["error"]["code"]) == (FAILED, "DEADLINE_EXCEEDED")
+    assert (refused["status"], refused["error"]["code"]) == (FAILED, "INVALID_KEY")
 
 
 # --- waits that SQS cannot hold ----------------------------------------------------------------------------------
@@ -85,6 +89,22 @@ def test_a_wait_above_fifteen_minutes_is_sent_by_the_sweep_once_and_not_before_i
     done = eventually(lambda: live.found(job_id), lambda record: record["status"] == COMPLETED)
     assert sent(live) == 1
     assert at(done, "claimed_at") >= at(waiting, "not_before") - timedelta(seconds=1)
+
+
+def test_a_long_wait_is_sent_in_time_though_the_queue_is_busy_with_others(live: LiveStack) -> None:
+    """It has no message in the queue that the sweep could take for its own."""
+    job_id = live.submit("poll", {"polls": 1, "retry_after": 1_500})
+    (waiting,) = live.pass_time([job_id], lambda record: record.get("waits", 0) == 1)
+    live.control("POST", "pause", {"function": "worker"})
+    for _ in range(3):
+        live.sqs.send_message(
+            QueueUrl=live.outputs["WorkQueueUrl"], MessageBody=any_hint_body("f" * 32), MessageGroupId="others"
+        )
+    live.advance((at(waiting, "not_before") - live.now).total_seconds() + 1)
+    assert live.sweep()["held_back"] == 0
+    live.control("POST", "resume", {"function": "worker"})
+    done = eventually(lambda: live.found(job_id), lambda record: record["status"] == COMPLETED)
+    assert at(done, "claimed_at") - at(waiting, "not_before") < timedelta(seconds=60)
 
 
 def sent(live: LiveStack) -> int:
@@ -225,8 +245,8 @@ def test_a_job_whose_answers_were_rejected_completes_when_it_is_reopened_with_th
     live: LiveStack, nonce: str
 ) -> None:
     live.script({"match": nonce, "answer": TOO_LONG})
-    job_id = live.submit("ask", {"prompt": nonce})
     live.empty("WorkDlqUrl")
+    job_id = live.submit("ask", {"prompt": nonce})
     live.settle(job_id)
     live.script({"match": nonce, "answer": "Short."})
     live.sqs.start_message_move_task(SourceArn=live.arn("WorkDlqUrl"), DestinationArn=live.arn("WorkQueueUrl"))

@@ -73,9 +73,17 @@ class Watch:
             return False
         return running.outlives or running.deadline_s > self.now()
 
+    def check_answers(self) -> None:
+        """Raise what the test's own threads have met."""
+        answered = [future for _, future in self.asked if future.done()]
+        self.asked = [one for one in self.asked if one[1] not in answered]
+        for future in answered:
+            future.result()
+
     def quiet(self, patience_s: float = PATIENCE_S) -> None:
         """Wait until nothing moves by itself any more, until time passes or somebody is thawed."""
         poll(self._is_quiet, lambda: f"still busy: {self._busy()}", patience_s)
+        self.check_answers()
 
     def _is_quiet(self) -> bool:
         return not self._busy() and not self._busy()  # twice: between two steps there is a moment of nothing
@@ -90,14 +98,17 @@ class Watch:
 
     def _busy_queue(self) -> list[str]:
         mapping = self.queue_mapping
+        if self.runtime.functions.paused("worker"):
+            return self._served()  # and nothing is received
         if not mapping._between_looks.acquire(timeout=1):
             return ["the queue is being looked at"]
         try:
-            serving = len(mapping._invoking) - len(self.frozen("worker"))
-            waiting = 0 if self.runtime.functions.paused("worker") else self.depth("")
-            return ["the queue has messages"] * bool(waiting) + ["a batch is served"] * bool(serving > 0)
+            return ["the queue has messages"] * bool(self.depth("")) or self._served()
         finally:
             mapping._between_looks.release()
+
+    def _served(self) -> list[str]:
+        return ["a batch is served"] * (len(self.queue_mapping._invoking) > len(self.frozen("worker")))
 
     def _busy_stream(self) -> list[str]:
         mapping = self.stream_mapping

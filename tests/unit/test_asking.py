@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from lambdas.core.asking import AskingModel, Bill, Reuse, answer_key
 from lambdas.core.job import Job
 from lambdas.core.outcomes import ModelError, OutOfTime, Permanent
 from lambdas.core.policy import Limits
-from lambdas.core.ports import AnswerNotStored, AnswerPending, ModelRequest
+from lambdas.core.ports import AnswerNotStored, AnswerPending, ModelRequest, Reply
 from tests.builders import held_job, later
 from tests.fakes import FakeAnswers, FakeModel, Notices, Trouble, any_reply
 
@@ -29,7 +31,7 @@ class Asker:
         *script: Any,
         answers: FakeAnswers | None = None,
         reuse: Reuse = "tenant",
-        remaining_s: float = 100,
+        remaining_s: float | Callable[[], float] = 100,
         model_id: str = MODEL_ID,
         **over: Any,
     ) -> None:
@@ -40,7 +42,7 @@ class Asker:
             model=self.model,
             model_id=model_id,
             answers=self.answers,
-            remaining_s=lambda: remaining_s,
+            remaining_s=remaining_s if callable(remaining_s) else lambda: remaining_s,
             reuse=reuse,
             limits=Limits(),
             notice=self.notices,
@@ -209,9 +211,24 @@ def test_each_call_is_told_with_its_model_and_its_cost_but_never_with_its_words(
                 "cost_micros": PAID,
                 "input_tokens": 1_000,
                 "output_tokens": 500,
+                "ms": 0,
             },
         ),
     ]
+
+
+@pytest.mark.parametrize("stop_reason", ["end_turn", "max_tokens"])
+def test_each_call_is_told_with_how_long_it_took_whatever_came_of_it(stop_reason: str) -> None:
+    left = [100.0]
+
+    def slow(request: ModelRequest) -> Reply:
+        left[0] -= 1.25
+        return any_reply(stop_reason=stop_reason)
+
+    asker = Asker(slow, remaining_s=lambda: left[0])
+    with contextlib.suppress(ModelError):
+        asker.asking.ask("Q")
+    assert asker.notices.of("model_answered")["ms"] == 1_250
 
 
 def test_bed_21_a_call_that_broke_is_booked_at_what_it_can_have_cost() -> None:

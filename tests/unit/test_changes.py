@@ -124,17 +124,28 @@ def test_no_other_write_lets_a_record_expire() -> None:
 def test_a_retry_waits_keeps_the_try_charged_and_says_why() -> None:
     change = changes.retry(held_job(), now=AT, wait_s=30, why=WHY, cost=7, limits=LIMITS)
     job = written(change, held_record(tries=2, cost=1))
-    assert (job.status, job.tries, job.sample, job.cost) == (PENDING, 2, 0, 8)
+    assert (job.status, job.tries, job.sample, job.unusable, job.cost) == (PENDING, 2, 0, 0, 8)
     assert (job.not_before, job.due_at, job.backoff_ms) == (later(90), later(210), 30_000)
     assert job.error == WHY
     assert whats(job) == ["accepted", "claimed", "retried"]
 
 
-def test_a_rejection_raises_the_sample_in_the_same_write() -> None:
-    change = changes.retry(held_job(sample=1), now=AT, wait_s=0, why=WHY, cost=0, limits=LIMITS, rejected=True)
-    job = written(change, held_record(sample=1))
-    assert (job.sample, job.not_before, job.backoff_ms) == (2, AT, 0)
+@pytest.mark.parametrize(("anew", "sample", "unusable"), [("sample", 2, 3), ("unusable", 1, 4)])
+def test_asking_anew_raises_its_own_counter_and_no_other_in_the_same_write(
+    anew: str, sample: int, unusable: int
+) -> None:
+    record = held_record(sample=1, unusable=3)
+    change = changes.retry(from_record(record), now=AT, wait_s=0, why=WHY, cost=0, limits=LIMITS, anew=anew)
+    job = written(change, record)
+    assert (job.sample, job.unusable, job.not_before, job.backoff_ms) == (sample, unusable, AT, 0)
     assert whats(job)[-1] == "rejected"
+
+
+def test_the_first_unusable_answer_is_counted_on_a_record_that_does_not_know_the_counter_yet() -> None:
+    change = changes.retry(held_job(), now=AT, wait_s=0, why=WHY, cost=0, limits=LIMITS, anew="unusable")
+    record = held_record()
+    assert "unusable" not in record
+    assert written(change, record).unusable == 1
 
 
 @pytest.mark.parametrize(("refund", "tries"), [(True, 0), (False, 1)])
@@ -207,13 +218,13 @@ def test_a_code_that_is_no_text_becomes_text() -> None:
 @pytest.mark.parametrize("status", [FAILED, CANCELLED])
 def test_reopening_starts_anew_under_the_next_attempt_and_run(status: str) -> None:
     record = final_record(
-        status, attempt=4, tries=5, crashes=2, sample=1, waits=3, backoff_ms=9, cost=10, late_cost=5,
-        due_at=None, due_shard=None,
+        status, attempt=4, tries=5, crashes=2, sample=1, unusable=2, waits=3, backoff_ms=9, cost=10,
+        late_cost=5, due_at=None, due_shard=None,
     )  # fmt: skip
     at = later(days=2)
     job = written(changes.reopen(from_record(record), now=at, limits=LIMITS), record)
     assert (job.status, job.attempt, job.run) == (PENDING, 5, 1)
-    assert (job.tries, job.crashes, job.sample, job.waits, job.backoff_ms) == (0, 0, 0, 0, 0)
+    assert (job.tries, job.crashes, job.sample, job.unusable, job.waits, job.backoff_ms) == (0, 0, 0, 0, 0, 0)
     assert (job.not_before, job.deadline_at, job.due_at) == (at, later(days=3), later(120, days=2))
     assert (job.cost, job.late_cost) == (15, 0)
     assert (job.expires_at, job.claim_id, job.finished_at, job.result_key) == (None, None, None, None)

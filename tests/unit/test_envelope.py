@@ -101,6 +101,13 @@ def test_a_hint_without_its_numbers_is_invalid_and_says_which(missing: str) -> N
     assert f"/payload/{missing}" in found.detail
 
 
+@pytest.mark.parametrize("over", [{"attempt": 10**100}, {"crashes": 10**100}, {"attempt": 1_000_000_001}])
+def test_a_hint_whose_numbers_no_record_could_hold_is_invalid(over: dict[str, int]) -> None:
+    found = read(any_hint_body(**over))
+    assert isinstance(found, Unreadable)
+    assert found.reason == "INVALID_ENVELOPE"
+
+
 def test_a_message_without_a_type_is_told_to_lack_its_type() -> None:
     message = any_envelope()
     del message["event_type"]

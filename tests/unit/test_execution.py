@@ -12,7 +12,7 @@ from lambdas.contracts.names import COMPLETED, FAILED, PENDING
 from lambdas.core import ids
 from lambdas.core.canonical import canonical, sha256
 from lambdas.core.outcomes import ModelError, NotReady, Permanent, Rejected
-from lambdas.core.policy import RetryPolicy
+from lambdas.core.policy import Limits, RetryPolicy
 from lambdas.core.ports import Unavailable
 from lambdas.core.tasks import Context
 from tests.builders import JOB_ID, TENANT, any_task, held_record, later
@@ -76,8 +76,29 @@ def test_the_task_gets_the_accepted_input_and_its_own_context() -> None:
 def test_the_end_of_a_try_is_told_with_its_cost_and_calls() -> None:
     bench = held()
     bench.execute()
-    assert bench.notices.of("completed") == {"cost_micros": PAID, "calls": 1}
+    assert bench.notices.of("completed") == {"cost_micros": PAID, "calls": 1, "open_s": 0}
     assert bench.notices.of("stored") == {"key": RESULT, "bytes": len(bench.results.objects[RESULT])}
+
+
+@pytest.mark.parametrize(("age_s", "open_s"), [(0, 0), (7.9, 7), (7_200, 7_200)])
+@pytest.mark.parametrize("how", ["completed", "waits", "retried", "failed", "fenced_out"])
+def test_the_end_of_a_try_is_told_with_the_time_since_the_job_could_start_however_often_it_waited(
+    how: str, age_s: float, open_s: int
+) -> None:
+    raised = {"waits": NotReady("later"), "retried": ValueError(), "failed": Permanent("no")}
+    bench = held(raising(raised[how]) if how in raised else any_task(), waits=7, not_before=later(age_s))
+    job = bench.job()
+    if how == "fenced_out":
+        bench.store.records[JOB_ID] = held_record(attempt=2)
+    bench.clock.advance(age_s)
+    assert bench.execute(job) == how
+    assert bench.notices.of(how)["open_s"] == open_s
+
+
+def test_the_time_since_a_job_could_start_counts_back_from_its_deadline() -> None:
+    bench = Bench(held_record(deadline_at=later(600)), limits=Limits(deadline_s=3_600))
+    bench.execute()
+    assert bench.notices.of("completed")["open_s"] == 3_000
 
 
 def test_a_context_object_is_fetched_for_this_tenant_alone() -> None:
@@ -87,6 +108,30 @@ def test_a_context_object_is_fetched_for_this_tenant_alone() -> None:
     assert bench.job().error == {"code": "NOT_READY", "message": "calls/7.txt is not in the inputs bucket yet"}
     bench.inputs.objects[f"context/{TENANT}/calls/7.txt"] = b"ours"
     bench.store.records[JOB_ID] = held_record()
+    assert bench.execute() == "completed"
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["", "/", ".", "..", "/a", "a/", "a//b", "../globex/a", "a/../b", "a/./b", "a/..", "x" * 901, "é" * 451],
+    ids=lambda key: key[:12] or "empty",
+)
+def test_a_key_whose_path_could_be_read_in_two_ways_or_is_too_long_fails_for_good_and_is_not_asked_for(
+    key: str,
+) -> None:
+    bench = held(any_task(lambda task_input, ctx: ctx.fetch(key)))
+    asked: list[str] = []
+    bench.inputs.get = lambda key: asked.append(key) or b""  # type: ignore[method-assign, func-returns-value]
+    assert bench.execute() == "failed"
+    assert bench.job().error["code"] == "INVALID_KEY"  # type: ignore[index]
+    assert asked == []
+
+
+@pytest.mark.parametrize("key", ["a", "..a/b../...", "a b", "x" * 900, "é" * 450], ids=lambda key: key[:12])
+def test_any_other_key_is_asked_for(key: str) -> None:
+    bench = held(any_task(lambda task_input, ctx: len(ctx.fetch(key))))
+    bench.tasks["summarize"] = any_task(lambda task_input, ctx: len(ctx.fetch(key)), output={})
+    bench.inputs.objects[f"context/{TENANT}/{key}"] = b"ours"
     assert bench.execute() == "completed"
 
 
@@ -155,8 +200,18 @@ def test_whatever_a_task_raises_is_its_jobs_outcome_alone(
     assert job.error is not None
     assert (job.status, job.error["code"], job.tries) == (status, code, tries)
     told = bench.notices.of(how)
-    assert (told["reason"], told["detail"]) == (code, job.error["message"])
+    said = type(error).__name__ if code == "TASK_ERROR" else job.error["message"]
+    assert (told["reason"], told["detail"]) == (code, said)
     assert bench.results.objects == {}
+
+
+@pytest.mark.parametrize(("tries", "how"), [(1, "retried"), (5, "failed")])
+def test_what_a_tasks_own_exception_says_is_kept_on_the_record_and_never_told(tries: int, how: str) -> None:
+    bench = held(raising(ValueError("could not convert: 'Houston: a secret'")), tries=tries)
+    assert bench.execute() == how
+    assert bench.notices.of(how)["detail"] == "ValueError"
+    assert "Houston" not in repr(bench.notices.told)
+    assert bench.job().error == {"code": "TASK_ERROR", "message": "ValueError: could not convert: 'Houston: a secret'"}
 
 
 def test_a_task_that_ends_the_process_ends_only_its_own_try() -> None:
@@ -251,12 +306,52 @@ def test_the_tasks_own_policy_bounds_its_tries_and_its_waits() -> None:
     assert bench.job().backoff_ms == 50_000
 
 
-def test_too_little_time_for_a_call_puts_the_job_back_and_gives_the_try_back() -> None:
+def test_too_little_time_for_its_first_call_puts_the_job_back_and_costs_a_try() -> None:
     bench = held()
     bench.left_s = 60
     assert bench.execute() == "waits"
-    assert (bench.job().tries, bench.model.requests) == (0, [])
+    assert (bench.job().tries, bench.model.requests) == (1, [])
     assert bench.job().not_before == later(1)
+
+
+def test_a_job_that_never_gets_to_its_first_call_is_failed_when_its_tries_are_used() -> None:
+    bench = held(tries=5)
+    bench.left_s = 60
+    assert bench.execute() == "failed"
+    error = bench.job().error
+    assert error is not None
+    assert error["code"] == "ATTEMPTS_EXHAUSTED"
+    assert error["message"].startswith("OUT_OF_TIME: ")
+
+
+def test_too_little_time_for_a_further_call_gives_the_try_back_as_long_as_each_try_gets_a_new_answer() -> None:
+    def run(task_input: Any, ctx: Context) -> Any:
+        said = []
+        for n in range(3):
+            said.append(ctx.model.ask(f"Q{n}").text)
+            bench.left_s = 60 if len(bench.model.requests) > asked else 120
+        return {"said": said}
+
+    bench = held(any_task(run), tries=5)
+    for attempt, how in ((1, "waits"), (2, "waits"), (3, "completed")):
+        asked, bench.left_s = len(bench.model.requests), 120
+        bench.store.records[JOB_ID] = held_record(attempt=attempt, tries=5)
+        assert bench.execute() == how
+        assert bench.job().tries == (4 if how == "waits" else 5)
+    assert [request.prompt for request in bench.model.requests] == ["Q0", "Q1", "Q2"]
+
+
+def test_an_answer_that_was_there_already_is_no_progress_of_a_try_that_runs_out_of_time() -> None:
+    def run(task_input: Any, ctx: Context) -> Any:
+        ctx.model.ask("Q0")
+        bench.left_s = 60
+        ctx.model.ask("Q1")
+
+    bench = held(any_task(run))
+    assert (bench.execute(), bench.job().tries) == ("waits", 0)
+    bench.left_s = 120
+    bench.store.records[JOB_ID] = held_record(attempt=2)
+    assert (bench.execute(), bench.job().tries) == ("waits", 1)
 
 
 def test_a_task_that_swallows_a_billed_failure_and_waits_burns_its_try() -> None:

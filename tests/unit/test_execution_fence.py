@@ -12,7 +12,7 @@ from lambdas.core.outcomes import NotReady, Permanent
 from lambdas.core.ports import Unavailable
 from lambdas.core.tasks import Context
 from tests.builders import JOB_ID, TENANT, any_record, any_task, final_record, held_record
-from tests.fakes import Trouble
+from tests.fakes import FakeModel, Trouble, any_reply
 from tests.unit.bench import PAID, held
 
 RESULT = ids.result_key(TENANT, JOB_ID, 1)
@@ -42,6 +42,27 @@ def test_n2_the_record_says_rejected_before_the_answer_leaves_the_cache() -> Non
     bench.execute()
     assert bench.order == ["retry", "forget"]
     assert bench.answers.stored == {}
+
+
+@pytest.mark.parametrize("stop_reason", ["max_tokens", "content_filtered"])
+def test_an_unusable_answer_is_asked_for_anew_and_the_tasks_other_answers_are_neither_forgotten_nor_paid_again(
+    stop_reason: str,
+) -> None:
+    both = any_task(lambda task_input, ctx: [ctx.model.ask("Q1").text, ctx.model.ask("Q2").text], output={})
+    bench = held(both, model=FakeModel(any_reply(), any_reply(stop_reason=stop_reason)))
+    assert bench.execute() == "retried"
+    assert (bench.job().sample, bench.job().unusable, bench.job().cost) == (0, 1, 2 * PAID)
+    assert (bench.order, bench.answers.forgotten, len(bench.answers.stored)) == (["retry"], [], 1)
+    bench.store.records[JOB_ID] = held_record(attempt=2, tries=2, unusable=1)
+    assert bench.execute() == "completed"
+    assert [request.prompt for request in bench.model.requests] == ["Q1", "Q2", "Q2"]
+    assert len(bench.answers.stored) == 2
+
+
+def test_a_rejection_raises_the_sample_and_not_what_was_unusable() -> None:
+    bench = held(REJECTING)
+    bench.execute()
+    assert (bench.job().sample, bench.job().unusable) == (1, 0)
 
 
 def test_n2_an_answer_stays_in_the_cache_when_the_record_could_not_be_written() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lambdas.contracts.names import PENDING
 from lambdas.core import times
 from lambdas.core.job import (
     HISTORY_HEAD,
@@ -20,7 +21,7 @@ from lambdas.core.job import (
     from_record,
     history_with,
 )
-from tests.builders import FINALS, NOW, any_job, any_record, final_job, final_record, handed_over, later
+from tests.builders import FINALS, NOW, any_job, any_record, final_job, final_record, handed_over, held_record, later
 
 
 def test_a_record_is_read_with_its_times_as_instants() -> None:
@@ -31,7 +32,7 @@ def test_a_record_is_read_with_its_times_as_instants() -> None:
 
 
 def test_a_record_just_accepted_has_counters_of_zero_and_nothing_of_later() -> None:
-    counters = ("crashes", "run", "sample", "waits", "backoff_ms", "cost", "late_cost", "history_left_out")
+    counters = ("crashes", "run", "sample", "unusable", "waits", "backoff_ms", "cost", "late_cost", "history_left_out")
     bare = {name: value for name, value in any_record().items() if name not in counters}
     job = from_record(bare)
     assert [getattr(job, name) for name in counters] == [0] * len(counters)
@@ -44,6 +45,7 @@ def test_a_record_just_accepted_has_counters_of_zero_and_nothing_of_later() -> N
         ("crashes", 1),
         ("run", 2),
         ("sample", 3),
+        ("unusable", 3),
         ("waits", 4),
         ("backoff_ms", 5),
         ("cost", 6),
@@ -87,6 +89,16 @@ def test_a_record_without_what_every_record_has_is_unreadable(missing: str) -> N
         from_record(record)
 
 
+def test_a_record_that_says_processing_and_not_until_when_is_unreadable() -> None:
+    """Nobody could claim, reap or expire it: it would be stuck without a word."""
+    record = held_record()
+    del record["lease_until"]
+    with pytest.raises(UnreadableRecord, match="lease_until"):
+        from_record(record)
+    for status in (PENDING, *FINALS):
+        assert from_record({**record, "status": status}).lease_until is None
+
+
 @pytest.mark.parametrize(
     "broken",
     [
@@ -101,6 +113,7 @@ def test_a_record_without_what_every_record_has_is_unreadable(missing: str) -> N
         {"attempt": True},
         {"tries": "0"},
         {"cost": "0"},
+        {"unusable": "0"},
         {"tenant": 7},
         {"status": None},
         {"status": "DONE"},

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from lambdas.contracts.names import COMPLETED, FAILED, PENDING, PROCESSING
-from lambdas.core import ids
+from lambdas.core import changes, ids
 from lambdas.core import sweep as sweeping
 from lambdas.core.job import Job, from_record
 from lambdas.core.policy import Limits
 from lambdas.core.ports import Message
-from lambdas.core.sweep import (
-    HAND_OVER_AGE_S,
-    Sweeper,
-    Swept,
-)
+from lambdas.core.sweep import CROWD, HAND_OVER_AGE_S, HAND_OVER_PAGE, PAGE, Sweeper, Swept
 from tests.builders import NOW, any_record, final_record, handed_over, held_record, later
 from tests.fakes import FakeClock, FakeJobStore, FakeOutbox, FakeQueue, Notices, Trouble
 
@@ -52,6 +49,19 @@ class World:
 
 def _due(pk: str, **over: Any) -> dict[str, Any]:
     return any_record(**{"pk": pk, "not_before": later(-60), "due_at": later(-1), **over})
+
+
+def _crowd(count: int = CROWD, **over: Any) -> list[dict[str, Any]]:
+    return [_due(f"{n:03d}", **over) for n in range(count)]
+
+
+def _ended(count: int) -> list[dict[str, Any]]:
+    """So many failed jobs that nobody was told of."""
+    return [final_record(FAILED, pk=f"{n:03d}", finished_at=OLD, due_at=later(-1)) for n in range(count)]
+
+
+def _one_of(shard: str) -> str:
+    return next(pk for pk in (f"{n}" for n in range(1_000)) if ids.due_shard(pk) == shard)
 
 
 def _lapsed(pk: str, **over: Any) -> dict[str, Any]:
@@ -104,21 +114,72 @@ def test_swp_05_the_record_is_read_again_before_anything_is_done() -> None:
     assert world.outbox.order == []
 
 
-@pytest.mark.parametrize(("depth", "sent", "held_back"), [(0, 3, 0), (2, 3, 0), (3, 0, 3), (100, 0, 3)])
-def test_the_depth_gate_holds_back_when_the_queue_has_a_message_for_each_of_them(
+# --- the depth gate --------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("depth", "sent", "held_back"), [(0, CROWD, 0), (CROWD - 1, CROWD, 0), (CROWD, 0, CROWD), (10_000, 0, CROWD)]
+)
+def test_the_depth_gate_holds_a_crowd_back_when_the_queue_has_a_message_for_each_of_them(
     depth: int, sent: int, held_back: int
 ) -> None:
-    world = World(*(_due(pk) for pk in "abc"), depth=depth)
+    world = World(*_crowd(), depth=depth)
     swept = world.sweep()
     assert (swept.sent, swept.held_back) == (sent, held_back)
     assert len(world.outbox.work) == sent
-    assert {world.job(pk).due_at for pk in "abc"} == {later(300)}
+    assert {world.job(pk).due_at for pk in world.store.records} == {later(300)}
+
+
+def test_fewer_jobs_than_a_crowd_are_sent_whatever_the_queue_holds_and_it_is_not_asked() -> None:
+    world = World(*_crowd(CROWD - 1), depth=10_000)
+    world.queue.troubles.add("depth", Trouble.REFUSED)
+    swept = world.sweep()
+    assert (swept.sent, swept.held_back) == (CROWD - 1, 0)
+    assert "depth_unknown" not in world.notices.steps
+
+
+def test_a_crowd_is_a_hundred_jobs() -> None:
+    assert CROWD == 100
 
 
 def test_the_depth_gate_does_not_hold_back_reaped_jobs() -> None:
-    world = World(_lapsed("a"), _due("b"), depth=100)
-    world.sweep()
+    world = World(_lapsed("a"), *_crowd(), depth=10_000)
+    swept = world.sweep()
     assert _jobs(world.outbox.work) == {"a"}
+    assert (swept.reaped, swept.held_back) == (1, CROWD)
+
+
+def test_who_certainly_has_no_message_or_has_waited_an_hour_is_sent_while_the_crowd_is_held_back() -> None:
+    urgent = [
+        _due("left to the sweep", not_before=later(-1), due_at=later(-1)),
+        _due("an hour old", not_before=later(-3_600)),
+    ]
+    world = World(*_crowd(not_before=later(-3_599)), *urgent, depth=10_000)
+    swept = world.sweep()
+    assert (swept.sent, swept.held_back) == (2, CROWD)
+    assert _jobs(world.outbox.work) == {"left to the sweep", "an hour old"}
+    assert (world.job("left to the sweep").due_at, world.job("an hour old").due_at) == (later(300), later(3_600))
+    assert world.job("000").due_at == later(3_599)
+
+
+def test_on_a_queue_that_is_never_empty_a_long_wait_and_a_lost_message_are_both_sent_at_their_first_look() -> None:
+    """The queue's fifty messages are of other jobs, at every sweep of the day."""
+    world = World(any_record(pk="lost"), depth=50)
+    long_wait = changes.park(
+        from_record(held_record(pk="long")), now=NOW, until=later(minutes=20), why={"code": "X", "message": "y"},
+        cost=0, refund=True, limits=LIMITS,
+    )  # fmt: skip
+    world.store.records["long"] = long_wait.applied_to(held_record(pk="long"))
+    sent_after: dict[str, float] = {}
+    for _ in range(8):
+        world.clock.advance(LIMITS.sweep_period_s)
+        world.outbox.work.clear()
+        assert world.sweep().held_back == 0
+        for pk in _jobs(world.outbox.work):
+            sent_after.setdefault(pk, (world.clock() - NOW).total_seconds())
+    assert sent_after["lost"] <= LIMITS.grace_s + LIMITS.sweep_period_s
+    assert 20 * 60 <= sent_after["long"] <= 20 * 60 + LIMITS.sweep_period_s
+
+
+# --- what goes wrong with some of them -------------------------------------------------------------
 
 
 def test_a_hint_that_the_queue_refused_keeps_its_job_due() -> None:
@@ -161,12 +222,12 @@ def test_an_unreadable_record_is_counted_told_and_passed_over() -> None:
 
 
 def test_a_queue_that_does_not_tell_its_depth_does_not_stop_the_repair() -> None:
-    world = World(_due("a"))
+    world = World(*_crowd(), depth=10_000)
     world.queue.troubles.add("depth", Trouble.REFUSED)
-    world.sweep()
+    assert world.sweep().sent == CROWD
     assert "depth_unknown" in world.notices.steps
-    assert world.job("a").due_at in {later(300), later(-1)}
-    assert (len(world.outbox.work) == 1) == (world.job("a").due_at == later(300))
+    assert len(world.outbox.work) == CROWD
+    assert {world.job(pk).due_at for pk in world.store.records} == {later(300)}
 
 
 def test_a_look_that_could_not_be_put_off_is_counted_told_and_leaves_the_others() -> None:
@@ -175,7 +236,21 @@ def test_a_look_that_could_not_be_put_off_is_counted_told_and_leaves_the_others(
     swept = world.sweep()
     assert (swept.sent, swept.failed) == (2, 1)
     assert {world.job(pk).due_at for pk in "ab"} == {later(-1), later(300)}
-    assert "not_swept" in world.notices.steps
+    told = world.notices.of("not_swept")
+    assert world.job(told["job_id"]).due_at == later(-1)
+    assert told["detail"]
+
+
+def test_a_shard_that_cannot_be_read_is_counted_told_and_leaves_the_others_their_repair() -> None:
+    pks = {shard: _one_of(shard) for shard in ids.due_shards()}
+    world = World(*(_due(pk) for pk in pks.values()))
+    world.store.troubles.add("due 9", Trouble.REFUSED)
+    swept = world.sweep()
+    assert (swept.sent, swept.failed) == (len(pks) - 1, 1)
+    assert world.notices.of("shard_not_read")["shard"] == "9"
+    assert _jobs(world.outbox.work) == set(pks.values()) - {pks["9"]}
+    assert world.job(pks["9"]).due_at == later(-1)
+    assert world.sweep().sent == 1
 
 
 def test_a_reap_that_somebody_else_was_faster_with_sends_nothing() -> None:
@@ -209,11 +284,121 @@ def test_a_second_sweep_at_the_same_time_sends_nothing_again() -> None:
 
 def test_what_the_time_does_not_suffice_for_stays_due_and_is_said_to_be_left() -> None:
     left = iter([60.0, 20.0, 19.9])
-    world = World(*(_due(f"{n}") for n in range(5)))
+    world = World(*(_due(f"{n}", tries=5) for n in range(5)))
     world.time_left_s = lambda: next(left, 19.0)
     swept = world.sweep()
-    assert (swept.due, swept.sent, swept.complete) == (2, 2, False)
-    assert sum(world.job(f"{n}").due_at == later(-1) for n in range(5)) == 3
+    assert (swept.due, swept.expired, swept.complete) == (2, 2, False)
+    assert sum(world.job(f"{n}").status == PENDING for n in range(5)) == 3
+
+
+def test_the_time_is_looked_at_between_batches_of_hints() -> None:
+    world = World(*_crowd(2 * PAGE + 50))
+    world.time_left_s = lambda: 20 if len(world.outbox.work) < PAGE else 19.9
+    swept = world.sweep()
+    assert (swept.sent, swept.held_back, swept.complete) == (PAGE, 0, False)
+    sent = {pk for pk in world.store.records if world.job(pk).due_at == later(300)}
+    assert sent == _jobs(world.outbox.work)
+
+
+def test_the_time_is_looked_at_between_batches_of_looks_that_are_put_off() -> None:
+    world = World(*_crowd(2 * PAGE + 50), depth=10_000)
+    world.time_left_s = lambda: 20 if world.store.calls.count("push_due") < PAGE else 19.9
+    swept = world.sweep()
+    assert (swept.sent, swept.held_back, swept.complete) == (0, PAGE, False)
+    assert sum(world.job(pk).due_at == later(-1) for pk in world.store.records) == PAGE + 50
+
+
+def test_the_time_is_looked_at_between_batches_of_hand_overs() -> None:
+    world = World(*_ended(25), _due("a"))
+    world.time_left_s = lambda: 20 if len(world.outbox.events) < HAND_OVER_PAGE else 19.9
+    swept = world.sweep()
+    assert (swept.handed_over, swept.sent, swept.complete) == (HAND_OVER_PAGE, 0, False)
+    assert sum(world.store.records[f"{n:03d}"].get("handed_over_at") is None for n in range(25)) == 15
+    world.time_left_s = lambda: 60
+    swept = world.sweep()
+    assert (swept.handed_over, swept.sent, swept.complete) == (15, 1, True)
+
+
+# --- hand-overs ------------------------------------------------------------------------------------
+def test_hand_overs_are_told_ten_at_a_time() -> None:
+    world = World(*_ended(25))
+    sizes: list[int] = []
+    publish = world.outbox.publish
+
+    def counted(messages: Sequence[Message]) -> set[int]:
+        sizes.append(len(messages))
+        return publish(messages)
+
+    world.outbox.publish = counted  # type: ignore[method-assign]
+    assert world.sweep().handed_over == 25
+    assert sizes == [10, 10, 5]
+    assert all(world.job(pk).is_handed_over for pk in world.store.records)
+
+
+@pytest.mark.parametrize("refused", [("letter", "event", "work"), ("letter",), ("event",)])
+def test_during_an_outage_a_sweep_stops_telling_after_the_first_batch(refused: tuple[str, ...]) -> None:
+    world = World(*_ended(35))
+    world.outbox.refuse = lambda kind, message: kind in refused
+    swept = world.sweep()
+    assert (swept.handed_over, swept.failed) == (0, HAND_OVER_PAGE)
+    assert world.outbox.order.count("letter") == HAND_OVER_PAGE
+    assert not any(world.job(pk).is_handed_over for pk in world.store.records)
+    world.outbox.refuse = lambda kind, message: False
+    assert world.sweep().handed_over == 35
+
+
+def test_a_batch_of_which_one_was_taken_is_no_outage() -> None:
+    world = World(*_ended(25))
+    taken: list[str] = []
+
+    def refuse(kind: str, message: Message) -> bool:
+        taken.append(message.body)
+        return 1 < len(taken) <= HAND_OVER_PAGE  # all but the first of the first batch's letters
+
+    world.outbox.refuse = refuse
+    swept = world.sweep()
+    assert (swept.handed_over, swept.failed) == (16, 9)
+
+
+def test_an_outage_of_letters_and_events_does_not_keep_the_hints_back() -> None:
+    world = World(*_ended(25), _due("a"), _lapsed("b"))
+    world.outbox.refuse = lambda kind, message: kind != "work"
+    world.sweep()
+    assert _jobs(world.outbox.work) == {"a", "b"}
+
+
+# --- which shard first -----------------------------------------------------------------------------
+def test_each_sweep_begins_one_shard_further_and_looks_through_all() -> None:
+    world = World()
+    due, orders = world.store.due, []
+
+    def looked(shard: str, before: datetime, limit: int) -> list[str]:
+        orders[-1].append(shard)
+        return due(shard, before, limit)
+
+    world.store.due = looked  # type: ignore[method-assign]
+    shards = ids.due_shards()
+    for _ in range(len(shards) + 1):
+        orders.append([])
+        world.sweep()
+        world.clock.advance(LIMITS.sweep_period_s)
+    begun = [int(order[0]) for order in orders]
+    assert [(begun[0] + n) % len(shards) for n in range(len(shards) + 1)] == begun
+    assert [[str((int(order[0]) + n) % len(shards)) for n in range(len(shards))] for order in orders] == orders
+
+
+def test_sweeps_that_never_get_beyond_one_job_still_reach_every_shard() -> None:
+    pks = [_one_of(shard) for shard in ids.due_shards()]
+    world = World(*(_due(pk, tries=5) for pk in pks))
+    for _ in pks:
+        left = iter([60.0])
+        world.time_left_s = lambda left=left: next(left, 0.0)  # type: ignore[misc]
+        world.sweep()
+        world.clock.advance(LIMITS.sweep_period_s)
+    assert {world.job(pk).status for pk in pks} == {FAILED}
+
+
+# --- what it tells ---------------------------------------------------------------------------------
 
 
 def test_a_shard_that_holds_more_than_one_look_takes_is_not_said_to_be_complete(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lambdas.contracts.names import COMPLETED, FAILED, WAITING
-from lambdas.core import times
+from lambdas.core import changes, times
 from lambdas.core.job import from_record
 from lambdas.core.policy import Limits
 from lambdas.core.sweep import HAND_OVER_AGE_S, Expire, HandOver, Leave, Look, Plan, Reap, SendAgain, plan
@@ -105,3 +105,39 @@ def test_a_claimable_job_is_sent_again_and_looked_at_later_and_later(age_s: int,
     found = _plan(any_record(not_before=later(-age_s)))
     assert isinstance(found, SendAgain)
     assert due(found) == times.text(later(next_s))
+
+
+@pytest.mark.parametrize(
+    ("over", "urgent"),
+    [
+        ({"not_before": later(-1), "due_at": later(-1)}, True),
+        ({"not_before": later(-250), "due_at": later(-250)}, True),
+        ({"not_before": later(-250), "due_at": later(-130)}, False),
+        ({"not_before": later(-1), "due_at": later(-2)}, False),
+        ({"not_before": later(-3_599.9), "due_at": later(-1)}, False),
+        ({"not_before": later(-3_600), "due_at": later(-1)}, True),
+        ({"not_before": later(-90_000), "due_at": later(-1), "deadline_at": later(1)}, True),
+        ({"not_before": later(-1), "due_at": None}, False),
+    ],
+)
+def test_who_certainly_has_no_message_or_has_waited_an_hour_is_urgent(over: dict[str, Any], urgent: bool) -> None:
+    found = _plan(any_record(**over))
+    assert isinstance(found, SendAgain)
+    assert found.urgent is urgent
+
+
+@pytest.mark.parametrize(("wait_s", "urgent"), [(900, False), (901, True)])
+def test_a_wait_that_no_message_can_hold_back_is_urgent_at_its_first_look_and_at_no_further_one(
+    wait_s: float, urgent: bool
+) -> None:
+    held = held_record()
+    why = {"code": "NOT_READY", "message": ""}
+    parked = changes.park(
+        from_record(held), now=NOW, until=later(wait_s), why=why, cost=0, refund=True, limits=LIMITS
+    ).applied_to(held)  # fmt: skip
+    first = plan(from_record(parked), later(wait_s + 300), 5, LIMITS)
+    assert isinstance(first, SendAgain)
+    assert first.urgent is urgent
+    second = plan(from_record(first.push.applied_to(parked)), later(wait_s + 900), 5, LIMITS)
+    assert isinstance(second, SendAgain)
+    assert not second.urgent

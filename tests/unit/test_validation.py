@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import fastjsonschema
@@ -72,11 +73,49 @@ def test_checking_leaves_the_value_as_it_is() -> None:
 
 GOOD_AND_BAD = {
     "date-time": (
-        ["2026-11-29T15:30:44Z", "2026-11-29t15:30:44.5+01:00"],
-        ["yesterday", "2026-11-29", "2026-11-29T15:30:44", "2026-02-30T00:00:00Z", "9999-12-31T23:59:59-01:00", ""],
+        ["2026-11-29T15:30:44Z", "2026-11-29t15:30:44.5+01:00", "2026-11-29T15:30:44.123456z"],
+        [
+            "yesterday",
+            "2026-11-29",
+            "2026-11-29T15:30:44",
+            "2026-02-30T00:00:00Z",
+            "9999-12-31T23:59:59-01:00",
+            "",
+            "2026-W49-1T15:30:44Z",
+            "20261129T153044Z",
+            "2026-11-29T15:30:44,5Z",
+            "2026-11-29T15:30:44.Z",
+            "2026-11-29T15:30:44+01:00:30",
+            "2026-11-29T15:30:44+0100",
+            "2026-11-29T15:30:44+01",
+            "2026-11-29T15Z",
+            "2026-11-29T15:30Z",
+            "2026-11-29 15:30:44Z",
+            "2026-11-29T15:30:44Z\n",
+            "2026-11-29T25:30:44Z",
+            "٢٠٢٦-11-29T15:30:44Z",
+        ],
     ),
     "uuid": (["123e4567-e89b-12d3-a456-426614174000"], ["not-a-uuid", "123e4567-e89b-12d3-a456-426614174000\n"]),
-    "email": (["a@x.test"], ["a", "a@b", "a b@x.test", "a@x.test\n"]),
+    "email": (
+        ["a@x.test", "a.b+c@mail.x.test"],
+        [
+            "a",
+            "a@b",
+            "a b@x.test",
+            "a@x.test\n",
+            "a,c@x.test",
+            "a;c@x.test",
+            "a@x.test,b@y.test",
+            "a@x,y.test",
+            "a@x.test;",
+            "<a@x.test>",
+            "Mia<a@x.test",
+            '"a"@x.test',
+            'a@"x".test',
+            "a@x.test.",
+        ],
+    ),
     "uri": (["https://x.test/a"], ["x.test", "https:// x", ""]),
     "date": (["2026-11-29"], ["2026-13-01", "2026-11-32", "29.11.2026", "2026-11-29\n"]),
 }
@@ -155,6 +194,21 @@ def test_env_07_each_field_of_the_envelope_is_required(name: str) -> None:
 def test_env_07_an_envelope_with_a_wrong_or_unknown_field_is_refused(over: dict[str, Any]) -> None:
     assert envelope_check()(any_envelope()) is None
     assert envelope_check()(any_envelope(**over)) is not None
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        lambda n: {"step_index": n},
+        lambda n: {"payload": {"attempt": n}},
+        lambda n: {"payload": {"crashes": n}},
+        lambda n: {"event_type": "job.dead_lettered", "payload": {"attempt": n, "reason": "X"}},
+    ],
+)
+def test_a_number_of_an_envelope_that_no_record_could_hold_is_refused(over: Callable[[int], dict[str, Any]]) -> None:
+    assert envelope_check()(any_envelope(**over(1_000_000_000))) is None
+    for number in (1_000_000_001, 10**100):
+        assert envelope_check()(any_envelope(**over(number))) is not None
 
 
 def test_the_request_is_checked_by_the_schema_of_the_published_contract() -> None:

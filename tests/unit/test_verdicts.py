@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -21,6 +21,7 @@ from tests.fakes import drawing
 LIMITS = Limits()
 POLICY = RetryPolicy(max_attempts=3, base_s=2, cap_s=60)
 WHY = {"code": "X", "message": "y"}
+Anew = Literal["sample", "unusable"]
 
 
 class Mute(Exception):
@@ -64,31 +65,31 @@ def test_what_is_not_the_jobs_fault_makes_it_wait(raised: Exception, code: str, 
 
 
 @pytest.mark.parametrize(
-    ("raised", "code", "final", "rejected"),
+    ("raised", "code", "final", "anew"),
     [
-        (Permanent("no such call"), "PERMANENT", True, False),
-        (Permanent("no such call", "NO_CALL"), "NO_CALL", True, False),
-        (Rejected("not JSON"), "OUTPUT_REJECTED", False, True),
-        (AnswerNotStored("row"), "ANSWER_NOT_STORED", False, False),
-        (EffectNotRecorded("row"), "EFFECT_NOT_RECORDED", False, False),
-        (NotDone("refused"), "EFFECT_NOT_DONE", False, False),
-        (Permanent("started", "OUTCOME_UNKNOWN"), "OUTCOME_UNKNOWN", True, False),
-        (ModelError("permanent", "ValidationException", ""), "MODEL_PERMANENT", True, False),
-        (ModelError("refused", "content_filtered", ""), "MODEL_REFUSED", False, True),
-        (ModelError("truncated", "max_tokens", ""), "MODEL_TRUNCATED", False, True),
-        (ModelError("transient", "ReadTimeoutError", ""), "MODEL_TRANSIENT", False, False),
-        (ValueError("oops"), "TASK_ERROR", False, False),
-        (SystemExit(3), "TASK_ERROR", False, False),
-        (RecursionError(), "TASK_ERROR", False, False),
-        (MemoryError(), "TASK_ERROR", False, False),
-        (asyncio.CancelledError(), "TASK_ERROR", False, False),
-        (Mute(), "TASK_ERROR", False, False),
+        (Permanent("no such call"), "PERMANENT", True, ""),
+        (Permanent("no such call", "NO_CALL"), "NO_CALL", True, ""),
+        (Rejected("not JSON"), "OUTPUT_REJECTED", False, "sample"),
+        (AnswerNotStored("row"), "ANSWER_NOT_STORED", False, ""),
+        (EffectNotRecorded("row"), "EFFECT_NOT_RECORDED", False, ""),
+        (NotDone("refused"), "EFFECT_NOT_DONE", False, ""),
+        (Permanent("started", "OUTCOME_UNKNOWN"), "OUTCOME_UNKNOWN", True, ""),
+        (ModelError("permanent", "ValidationException", ""), "MODEL_PERMANENT", True, ""),
+        (ModelError("refused", "content_filtered", ""), "MODEL_REFUSED", False, "unusable"),
+        (ModelError("truncated", "max_tokens", ""), "MODEL_TRUNCATED", False, "unusable"),
+        (ModelError("transient", "ReadTimeoutError", ""), "MODEL_TRANSIENT", False, ""),
+        (ValueError("oops"), "TASK_ERROR", False, ""),
+        (SystemExit(3), "TASK_ERROR", False, ""),
+        (RecursionError(), "TASK_ERROR", False, ""),
+        (MemoryError(), "TASK_ERROR", False, ""),
+        (asyncio.CancelledError(), "TASK_ERROR", False, ""),
+        (Mute(), "TASK_ERROR", False, ""),
     ],
 )
-def test_what_went_wrong_fails_the_try(raised: BaseException, code: str, final: bool, rejected: bool) -> None:
+def test_what_went_wrong_fails_the_try(raised: BaseException, code: str, final: bool, anew: str) -> None:
     found = _judge(raised)
     assert isinstance(found, Failed)
-    assert (found.why["code"], found.final, found.rejected) == (code, final, rejected)
+    assert (found.why["code"], found.final, found.anew) == (code, final, anew)
 
 
 def test_bed_04_a_throttle_is_known_by_its_kind_and_not_by_its_words() -> None:
@@ -115,6 +116,13 @@ def test_fifty_followers_of_one_leader_do_not_come_back_together() -> None:
 def test_a_wait_that_cannot_be_meant_is_a_mistake_of_the_task(seconds: float) -> None:
     with pytest.raises(ValueError, match="retry_after"):
         NotReady("x", retry_after=seconds)
+
+
+@pytest.mark.parametrize(("asked_s", "waits_s"), [(0.001, 1.0), (0.999, 1.0), (1, 1.0), (1.5, 1.5), (60, 60.0)])
+def test_no_task_waits_in_a_hot_loop(asked_s: float, waits_s: float) -> None:
+    found = _judge(NotReady("x", retry_after=asked_s))
+    assert isinstance(found, Wait)
+    assert found.seconds == waits_s
 
 
 # --- settled ---------------------------------------------------------------------------------------
@@ -148,6 +156,28 @@ def test_n7_waits_that_are_paid_for_are_bounded_by_the_tries(tries: int, rule: s
 
 def test_waits_that_cost_nothing_are_not_bounded_by_the_tries() -> None:
     assert _settle(Wait(WHY, 60), tries=3, waits=400).rule.name == "park"
+
+
+OUT = {"code": "OUT_OF_TIME", "message": "9 s left"}
+
+
+def test_running_out_of_time_after_a_new_answer_gives_the_try_back() -> None:
+    assert _settle(Wait(OUT, 1), Bill(cost=7, calls=1), tries=3).adds == {"tries": -1, "waits": 1, "cost": 7}
+
+
+def test_running_out_of_time_after_something_was_billed_for_nothing_keeps_the_try() -> None:
+    assert _settle(Wait(OUT, 1), Bill(cost=7, calls=2, wasted=True)).adds == {"waits": 1, "cost": 7}
+
+
+@pytest.mark.parametrize(("tries", "rule"), [(1, "park"), (2, "park"), (3, "fail")])
+def test_running_out_of_time_without_a_new_answer_costs_a_try_and_is_bounded_by_them(tries: int, rule: str) -> None:
+    change = _settle(Wait(OUT, 1), tries=tries)
+    assert change.rule.name == rule
+    if rule == "park":
+        assert change.adds == {"waits": 1}
+    else:
+        assert change.sets["error"]["code"] == "ATTEMPTS_EXHAUSTED"
+        assert "OUT_OF_TIME: 9 s left" in change.sets["error"]["message"]
 
 
 @pytest.mark.parametrize(("deadline_s", "rule"), [(0, "fail"), (-1, "fail"), (0.001, "park")])
@@ -190,25 +220,49 @@ def test_cost_03_what_is_final_fails_at_the_first_try() -> None:
     )
 
 
-@pytest.mark.parametrize(("sample", "rule"), [(0, "retry"), (1, "fail")])
-def test_bed_23_an_answer_is_rejected_at_most_max_samples_times(sample: int, rule: str) -> None:
-    change = _settle(Failed(WHY, rejected=True), sample=sample)
+ANEW: list[Anew] = ["sample", "unusable"]
+
+
+@pytest.mark.parametrize("anew", ANEW)
+@pytest.mark.parametrize(
+    ("sample", "unusable", "most", "rule"),
+    [
+        (0, 0, 2, "retry"),
+        (1, 0, 2, "fail"),
+        (0, 1, 2, "fail"),
+        (0, 0, 1, "fail"),
+        (1, 1, 4, "retry"),
+        (2, 1, 4, "fail"),
+        (1, 2, 4, "fail"),
+    ],
+)
+def test_bed_23_the_model_is_asked_anew_for_one_job_at_most_max_samples_times_whatever_for(
+    anew: Anew, sample: int, unusable: int, most: int, rule: str
+) -> None:
+    job = held_job(sample=sample, unusable=unusable)
+    limits = Limits(max_samples=most)
+    change = settle(
+        job, Failed(WHY, anew=anew), bill=Bill(), policy=POLICY, limits=limits, now=NOW, draw=drawing()
+    )  # fmt: skip
     assert change.rule.name == rule
+    assert change.adds == ({anew: 1} if rule == "retry" else {})
 
 
-def test_a_rejection_is_tried_again_at_once_with_the_next_sample() -> None:
-    change = _settle(Failed(WHY, rejected=True))
-    assert change.adds == {"sample": 1}
+@pytest.mark.parametrize("anew", ANEW)
+def test_an_answer_that_is_no_good_is_asked_for_anew_at_once_and_says_only_which_kind_it_was(anew: Anew) -> None:
+    change = _settle(Failed(WHY, anew=anew), Bill(cost=5))
+    assert change.adds == {"cost": 5, anew: 1}
     assert change.sets["not_before"] == times.text(NOW)
 
 
-def test_a_rejection_counts_against_the_tries_too() -> None:
-    assert _settle(Failed(WHY, rejected=True), tries=3).rule.name == "fail"
+@pytest.mark.parametrize("anew", ANEW)
+def test_asking_anew_counts_against_the_tries_too(anew: Anew) -> None:
+    assert _settle(Failed(WHY, anew=anew), tries=3).rule.name == "fail"
 
 
 def test_an_ordinary_failure_asks_for_no_new_sample_and_is_not_bounded_by_the_samples() -> None:
-    assert _settle(Failed(WHY), sample=1).rule.name == "retry"
-    assert "sample" not in _settle(Failed(WHY)).adds
+    assert _settle(Failed(WHY), sample=1, unusable=1).rule.name == "retry"
+    assert _settle(Failed(WHY)).adds == {}
 
 
 def test_decorrelated_waits_follow_the_last_wait() -> None:

@@ -83,7 +83,7 @@ def test_the_answer_to_an_accepted_event_does_not_depend_on_what_became_of_it() 
 
 @pytest.mark.parametrize("status", [PENDING, PROCESSING, WAITING])
 def test_an_open_job_has_no_result_yet(status: str) -> None:
-    found = views.no_result(any_job(status=status))
+    found = views.no_result(any_job(status=status, lease_until=later(130)))
     assert found == {"job_id": JOB_ID, "status": status, "links": views.links(JOB_ID)}
 
 
@@ -154,6 +154,7 @@ def _written(value: Any) -> str:
 
 
 AT = times.text(NOW)
+ID = "0123456789abcdef" * 2
 GARBAGE = [
     "",
     "x",
@@ -164,18 +165,36 @@ GARBAGE = [
     _written({"0": None}),
     _written({"0": "ab"}),
     _written({"0": [AT]}),
-    _written({"0": [AT, "j", "more"]}),
+    _written({"0": [AT, ID, "more"]}),
     _written({"0": {"a": 1}}),
-    _written({"4": [AT, "j"]}),
-    _written({"0": ["yesterday", "j"]}),
-    _written({"0": ["9999-12-31T23:59:59-01:00", "j"]}),
+    _written({"4": [AT, ID]}),
+    _written({"0": ["yesterday", ID]}),
+    _written({"0": ["9999-12-31T23:59:59-01:00", ID]}),
     _written({"0": [AT, ""]}),
-    _written({"0": [AT, "j" * 129]}),
-    _written({"0": [7, "j"]}),
+    _written({"0": [AT, ID * 129]}),
+    _written({"0": [7, ID]}),
+    _written({"0": [AT, ID[1:]]}),
+    _written({"0": [AT, ID + "0"]}),
+    _written({"0": [AT, ID.upper()]}),
+    _written({"0": [AT, ID + "\n"]}),
+    _written({"0": [AT, "\ud800"]}),
+    _written({"0": [AT, "٣" * 32]}),
+    _written({"0": ["2026-11-29T16:30:44.123+01:00", ID]}),
+    _written({"0": ["2026-11-29T15:30:44Z", ID]}),
+    _written({"0": ["2026-11-29t15:30:44.123z", ID]}),
+    _written({"0": ["2026-11-29T15:30:44.123000Z", ID]}),
+    _written({"0": ["2026-W48-7T15:30:44.123Z", ID]}),
+    _written({"0": [AT, ID], "1": [AT, "j"]}),
     base64.urlsafe_b64encode(b"\xff\xfe").decode(),
     base64.urlsafe_b64encode(b"[" * 100_000).decode(),
     base64.urlsafe_b64encode(b'{"0":' + b"9" * 5_000 + b"}").decode(),
 ]
+
+
+def test_a_cursor_as_this_route_gives_it_out_is_taken() -> None:
+    assert page_of({"cursor": _written({"0": [AT, ID], "3": [AT, ID]})}, STATUSES) == Page(
+        20, cursor={"0": (AT, ID), "3": (AT, ID)}
+    )
 
 
 @pytest.mark.parametrize("cursor", GARBAGE, ids=range(len(GARBAGE)))
@@ -231,8 +250,8 @@ def test_all_pages_together_are_the_tenants_jobs_each_once_and_newest_first(coun
 
 
 def test_a_tenant_whose_jobs_all_lie_in_one_shard_is_paged_to_the_end() -> None:
-    shard = ids.tenant_shard(TENANT, "0")
-    pks = [pk for pk in (f"{n}" for n in range(100)) if ids.tenant_shard(TENANT, pk) == shard][:6]
+    shard = ids.tenant_shard(TENANT, "0" * 32)
+    pks = [pk for pk in (f"{n:032x}" for n in range(100)) if ids.tenant_shard(TENANT, pk) == shard][:6]
     store = FakeJobStore(*(any_record(pk=pk) for pk in pks))
     assert sorted(job["job_id"] for page in _pages(store, 2) for job in page) == sorted(pks)
 

@@ -51,6 +51,7 @@ RULE_NAMES = (
     "hand_over",
     "push_due",
     "pull_due",
+    "due",
 )
 STEPS = 90
 WALKS = range(100)

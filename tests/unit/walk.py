@@ -16,7 +16,7 @@ from lambdas.core.dispatching import dispatch
 from lambdas.core.envelope import Hint, ReturnedLetter, read
 from lambdas.core.execution import Try, Worker, execute
 from lambdas.core.job import Job, from_record
-from lambdas.core.outcomes import ModelError, NotReady, Permanent, Rejected
+from lambdas.core.outcomes import ModelError, NotReady, OutOfTime, Permanent, Rejected
 from lambdas.core.policy import Limits, RetryPolicy
 from lambdas.core.ports import Message
 from lambdas.core.protocol import RULES, Change
@@ -41,7 +41,17 @@ LIMITS = Limits(deadline_s=4 * 3_600, retry=RetryPolicy(max_attempts=MAX_TRIES, 
 INVOCATION_S = 120
 VISIBILITY_S = 720
 MAX_RECEIVES = 5
-ENDINGS = ("done", "error", "permanent", "not ready", "rejected", "throttled", "billed and throttled")
+ENDINGS = (
+    "done",
+    "error",
+    "permanent",
+    "not ready",
+    "rejected",
+    "unusable",
+    "out of time",
+    "throttled",
+    "billed and throttled",
+)
 
 
 class Killed(BaseException):
@@ -108,6 +118,10 @@ class World:
                 raise NotReady("later", retry_after=30)
             case "rejected":
                 raise Rejected("no good")
+            case "unusable":
+                raise ModelError("truncated", "max_tokens", "cut")
+            case "out of time":
+                raise OutOfTime("9 s left")
             case "throttled":
                 raise ModelError("throttled", "ThrottlingException", "slow down")
             case "billed and throttled":
