@@ -94,7 +94,7 @@ def _work(
     hint: Hint, delivery: Delivery, desk: Desk, notice: Notice, about: Callable[[Job], None]
 ) -> Done | Early | Failed:
     worker = desk.worker
-    if desk.remaining_s() < worker.limits.call_s:
+    if desk.remaining_s() < worker.limits.start_s:
         notice("no_time_left", job_id=hint.job_id)
         return _answered(claiming.put_off(hint, now=worker.now(), store=worker.store), delivery, desk, notice, about)
     outcome = claiming.claim(

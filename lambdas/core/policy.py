@@ -65,3 +65,8 @@ class Limits:
     def call_s(self) -> int:
         """No call is started with less time left than this."""
         return self.model_timeout_s + self.settle_s
+
+    @property
+    def start_s(self) -> int:
+        """No job is started with less time left than this: a call, and a moment to claim it and read its input."""
+        return self.call_s + 5

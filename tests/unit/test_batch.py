@@ -81,7 +81,7 @@ def test_the_tenant_the_type_and_the_input_come_from_the_record_never_from_the_m
 
 # --- no time left: row 5u --------------------------------------------------------------------------
 def test_5u_a_job_for_which_no_time_is_left_is_put_off_and_never_claimed() -> None:
-    bench = Bench(any_record(), remaining_s=69.9)
+    bench = Bench(any_record(), remaining_s=74.9)
     assert bench.handle() == Done(NO_TIME)
     assert (bench.job().status, bench.job().attempt, bench.job().not_before) == (PENDING, 0, later(1))
     assert bench.store.calls == ["leave"]
@@ -89,7 +89,7 @@ def test_5u_a_job_for_which_no_time_is_left_is_put_off_and_never_claimed() -> No
 
 
 def test_5u_a_job_for_which_the_time_just_suffices_is_run() -> None:
-    assert Bench(any_record(), remaining_s=70).handle() == Done("completed")
+    assert Bench(any_record(), remaining_s=75).handle() == Done("completed")
 
 
 @pytest.mark.parametrize(

@@ -80,10 +80,10 @@ def test_the_end_of_a_try_is_told_with_its_cost_and_calls() -> None:
     assert bench.notices.of("stored") == {"key": RESULT, "bytes": len(bench.results.objects[RESULT])}
 
 
-@pytest.mark.parametrize(("age_s", "open_s"), [(0, 0), (7.9, 7), (7_200, 7_200)])
+@pytest.mark.parametrize("age_s", [0, 7, 7_200])
 @pytest.mark.parametrize("how", ["completed", "waits", "retried", "failed", "fenced_out"])
 def test_the_end_of_a_try_is_told_with_the_time_since_the_job_could_start_however_often_it_waited(
-    how: str, age_s: float, open_s: int
+    how: str, age_s: int
 ) -> None:
     raised = {"waits": NotReady("later"), "retried": ValueError(), "failed": Permanent("no")}
     bench = held(raising(raised[how]) if how in raised else any_task(), waits=7, not_before=later(age_s))
@@ -92,7 +92,7 @@ def test_the_end_of_a_try_is_told_with_the_time_since_the_job_could_start_howeve
         bench.store.records[JOB_ID] = held_record(attempt=2)
     bench.clock.advance(age_s)
     assert bench.execute(job) == how
-    assert bench.notices.of(how)["open_s"] == open_s
+    assert bench.notices.of(how)["open_s"] == age_s
 
 
 def test_the_time_since_a_job_could_start_counts_back_from_its_deadline() -> None:
@@ -129,8 +129,7 @@ def test_a_key_whose_path_could_be_read_in_two_ways_or_is_too_long_fails_for_goo
 
 @pytest.mark.parametrize("key", ["a", "..a/b../...", "a b", "x" * 900, "é" * 450], ids=lambda key: key[:12])
 def test_any_other_key_is_asked_for(key: str) -> None:
-    bench = held(any_task(lambda task_input, ctx: len(ctx.fetch(key))))
-    bench.tasks["summarize"] = any_task(lambda task_input, ctx: len(ctx.fetch(key)), output={})
+    bench = held(any_task(lambda task_input, ctx: len(ctx.fetch(key)), output={}))
     bench.inputs.objects[f"context/{TENANT}/{key}"] = b"ours"
     assert bench.execute() == "completed"
 

@@ -370,7 +370,8 @@ def test_an_outage_of_letters_and_events_does_not_keep_the_hints_back() -> None:
 # --- which shard first -----------------------------------------------------------------------------
 def test_each_sweep_begins_one_shard_further_and_looks_through_all() -> None:
     world = World()
-    due, orders = world.store.due, []
+    due = world.store.due
+    orders: list[list[str]] = []
 
     def looked(shard: str, before: datetime, limit: int) -> list[str]:
         orders[-1].append(shard)
