@@ -207,9 +207,12 @@ def test_each_call_has_a_connection_of_its_own(monkeypatch: pytest.MonkeyPatch):
     """One that was kept through a freeze may be dead without a sign."""
     connected: list[str] = []
     connect = http.client.HTTPConnection.connect
-    monkeypatch.setattr(
-        http.client.HTTPConnection, "connect", lambda self: (connected.append(self.host), connect(self))[1]
-    )
+
+    def counted(self: http.client.HTTPConnection) -> None:
+        connected.append(self.host)
+        connect(self)
+
+    monkeypatch.setattr(http.client.HTTPConnection, "connect", counted)
     with ModelServer() as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", server.url)
         bedrock = BedrockModel(model_client(20))

@@ -67,9 +67,9 @@ def test_another_tenants_context_object_is_not_there(live: LiveStack, nonce: str
     )
     job_id = live.submit("fetch", {"key": nonce}, tenant="other")
     live.pass_time([job_id], lambda record: record.get("waits", 0) >= 1)
-    around = live.submit("fetch", {"key": f"../acme/{nonce}"}, tenant="other")
     live.advance(HOUR_S)
-    late, refused = live.settle(job_id, around)
+    (late,) = live.settle(job_id)
+    (refused,) = live.settle(live.submit("fetch", {"key": f"../acme/{nonce}"}, tenant="other"))
     assert (late["status"], late["error"]["code"]) == (FAILED, "DEADLINE_EXCEEDED")
     assert (refused["status"], refused["error"]["code"]) == (FAILED, "INVALID_KEY")
 
