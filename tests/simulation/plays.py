@@ -154,20 +154,20 @@ def play_sweeps(stage: Stage, scenarios: Sequence[Scenario]) -> dict[Scenario, E
 
 
 def play_sweeps_one_by_one(stage: Stage, scenarios: Sequence[Scenario]) -> dict[Scenario, Evidence]:
-    """For calls that are not about one job: one job and one sweep at a time."""
+    """For calls that may be about several jobs: one job and one sweep at a time."""
     begin(stage)
-    stage.disable("dispatch")
     plays = [Play(scenario) for scenario in scenarios]
     for one in plays:
-        one.submit(stage)
-        stage.quiet()
+        bring_about(stage, [one])
         one.arm(stage)
         stage.pass_time()
-        if stage.frozen("sweep"):
+        while stage.frozen("sweep"):
             stage.pass_time()
         stage.sweep()  # what the struck one left undone is still due
         stage.quiet()
-        assert stage.record(one.job_id)["attempt"] == 1, one.scenario
+        left = stage.record(one.job_id)
+        assert left["attempt"] > 0, one.scenario
+        assert "handed_over_at" in left or one.scenario.situation == "lost", one.scenario
     return finish_unheard(stage, plays)
 
 
@@ -175,6 +175,8 @@ def bring_about(stage: Stage, plays: Sequence[Play]) -> None:
     """What the sweep is to find."""
     known = [one for one in plays if one.scenario.situation in ("crashed", "finished", "failed")]
     stage.runtime.functions.pause("worker")
+    if known:
+        stage.enable("dispatch")
     for one in known:
         one.submit(stage)
     stage.quiet()
