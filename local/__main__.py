@@ -21,6 +21,7 @@ def main() -> None:
     arguments = _parse()
     _seclude()
     signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)  # a shell may have started us with it ignored
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="local    | %(message)s")
     try:
         status = arguments.do(arguments)

@@ -122,8 +122,18 @@ class Processes:
     def _listen(self) -> None:
         while not (self._stopping and self._zygote.poll() is not None):
             for key, _ in self._selector.select(self._tick()):
-                if key.fd in self._selector.get_map():  # an earlier event of this round may have closed it
-                    key.data()
+                now = self._selector.get_map().get(key.fd)
+                # an earlier event of this round may have closed it, and a new child may have got its number
+                if now is not None and now.data is key.data:
+                    self._heed(key.data)
+
+    @staticmethod
+    def _heed(event: Callable[[], None]) -> None:
+        """One event; whatever it raises must not end the one thread that listens."""
+        try:
+            event()
+        except Exception:
+            _log.exception("an event of a child process was lost")
 
     def _on_wake(self) -> None:
         with contextlib.suppress(BlockingIOError):
