@@ -67,12 +67,11 @@ def _exchanged(connection: http.client.HTTPConnection, request: Any, ends: float
     connection.request(request.method, target, body=request.body, headers=headers)
     response = connection.getresponse()
     body = bytearray()
-    while True:
+    while (
+        not response.isclosed()
+    ):  # closed, socket and all, with the last byte: from Python 3.13 on without an empty read
         sock.settimeout(_left(ends))
-        part = response.read1(SLICE)
-        if not part:
-            break
-        body += part
+        body += response.read1(SLICE)
     if response.length:  # http.client takes a cut body for a whole one
         raise http.client.IncompleteRead(bytes(body), response.length)
     answered: Any = dict(response.headers.items())
