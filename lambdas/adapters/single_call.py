@@ -67,11 +67,12 @@ def _exchanged(connection: http.client.HTTPConnection, request: Any, ends: float
     connection.request(request.method, target, body=request.body, headers=headers)
     response = connection.getresponse()
     body = bytearray()
-    while (
-        not response.isclosed()
-    ):  # closed, socket and all, with the last byte: from Python 3.13 on without an empty read
+    while not response.isclosed():  # from Python 3.13 on it closes, socket and all, with the last byte
         sock.settimeout(_left(ends))
-        body += response.read1(SLICE)
+        part = response.read1(SLICE)
+        if not part:
+            break  # before that, the end is an empty read
+        body += part
     if response.length:  # http.client takes a cut body for a whole one
         raise http.client.IncompleteRead(bytes(body), response.length)
     answered: Any = dict(response.headers.items())
