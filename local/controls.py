@@ -54,10 +54,15 @@ class Controls:
             "GET faults": lambda _: {"faults": self._faults.describe()},
             "POST faults": self._add_fault,
             "DELETE faults": self._clear_faults,
+            "GET notifications": lambda _: self._sources.notifications.describe(),
+            "POST notifications": self._sources.notifications.command,
+            "DELETE notifications": self._forget_notifications,
+            "POST secrets": self._put_secret,
             "GET mappings": lambda _: {"mappings": [mapping.describe() for mapping in self._sources.mappings]},
             "POST mappings/enable": lambda body: self._switch(body, on=True),
             "POST mappings/disable": lambda body: self._switch(body, on=False),
-            "POST schedules/run": self._run_schedule,
+            "GET schedules": lambda _: {"schedules": self._sources.schedules.describe()},
+            "POST schedules/run": self._run_schedules,
             "POST kill": self._kill,
             "POST freeze": self._freeze,
             "POST thaw": self._thaw,
@@ -167,6 +172,16 @@ class Controls:
 
     # --- event sources -------------------------------------------------------------------------------------------
 
+    def _forget_notifications(self, _: Body) -> Any:
+        self._sources.notifications.clear()
+        return {}
+
+    def _put_secret(self, body: Body) -> Any:
+        name, value = body.get("name"), body.get("value")
+        if not isinstance(name, str) or not isinstance(value, str) or not (name and value):
+            raise BadRequestError('name and value must be texts: {"name": "n", "value": "v"}')
+        return {"name": name, "arn": self._sources.put_secret(name, value)}
+
     def _switch(self, body: Body, *, on: bool) -> Any:
         role = self._role(body)
         mappings = [mapping for mapping in self._sources.mappings if mapping.role == role]
@@ -176,12 +191,17 @@ class Controls:
             mapping.enable() if on else mapping.disable()
         return {"mappings": [mapping.describe() for mapping in mappings]}
 
-    def _run_schedule(self, body: Body) -> Any:
+    def _run_schedules(self, body: Body) -> Any:
+        wanted = body.get("schedule", "")
+        if not isinstance(wanted, str):
+            raise BadRequestError(f"schedule must be a logical id, or a part of an Input, not {wanted!r}")
         try:
-            outcome = self._sources.schedules.run(self._role(body))
+            runs = self._sources.schedules.run_each(self._role(body), wanted)
         except LookupError as error:
             raise BadRequestError(str(error)) from error
-        return vars(outcome) | {"ok": outcome.ok}
+        shown = [{"schedule": schedule, **vars(outcome), "ok": outcome.ok} for schedule, outcome in runs]
+        first = next((one for one in shown if not one["ok"]), shown[0])
+        return first if len(shown) == 1 else {**first, "runs": shown}
 
     def _role(self, body: Body) -> str:
         name = body.get("function")

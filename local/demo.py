@@ -1,4 +1,5 @@
-"""`make demo`: one call from event to delivered result, live; a duplicate that costs nothing; a poisoned job."""
+"""`make demo`: one call from event to delivered result, live; a duplicate that costs nothing; a poisoned job; a lost
+event that is found."""
 
 from __future__ import annotations
 
@@ -16,12 +17,15 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
+from urllib3.filepost import encode_multipart_formdata
 
 from local.runtime import Runtime
 
-CALL = Path(__file__).resolve().parent.parent / "samples" / "calls" / "apollo13-problem.txt"
+CALLS = Path(__file__).resolve().parent.parent / "samples" / "calls"
+CALL, LOST_CALL = CALLS / "apollo13-problem.txt", CALLS / "mercury-freedom7.txt"
 POISON = "CUSTOMER: this document makes every model refuse. It is the poison of this demo."
 PATIENCE_S = 60
+A_WHILE_S = 16 * 60  # longer than an upload may be on its way before the sweep asks for it
 
 _TOLD = {
     "accepted": "recorded in DynamoDB, answered 202",
@@ -91,7 +95,7 @@ def main() -> int:
 
 
 class Demo:
-    """The four scenes."""
+    """The scenes, one after the other."""
 
     def __init__(self, console: Console, runtime: Runtime, feed: Feed) -> None:
         self._console, self._runtime, self._feed = console, runtime, feed
@@ -102,6 +106,7 @@ class Demo:
         job_id = self._first_call()
         self._duplicate(job_id)
         self._poison()
+        self._lost()
         self._ending()
 
     def _opening(self) -> None:
@@ -145,6 +150,32 @@ class Demo:
         for name in ("job_id", "reason", "attempt", "tries", "cost_micros", "tenant", "type"):
             table.add_row(name, letter.get(name, "-"))
         self._console.print(Panel(table, title="In the dead-letter queue", expand=False))
+
+    def _lost(self) -> None:
+        self._scene("4", "An event gets lost: a call is uploaded, and S3's notification never comes")
+        self._runtime.notifications.drop(1)
+        form = self._post(self._runtime.api + "/uploads", {"type": "summarize", "content_type": "text/plain"})
+        job_id = str(form["job_id"])
+        body, kind = encode_multipart_formdata({**form["fields"], "file": LOST_CALL.read_bytes()})
+        with urlopen(Request(form["url"], body, {"Content-Type": kind}), timeout=30):  # noqa: S310 - our own server
+            self._say(f"{LOST_CALL.name} lies in S3, and no job has heard of it")
+        self._post(self._runtime.api + "/_local/clock", {"advance_seconds": A_WHILE_S})
+        sweep = self._post(self._runtime.api + "/admin/sweeps", {"parts": ["uploads"]})
+        self._say("a quarter of an hour later the sweep holds the bucket against the records")
+        self._show(job_id)
+        certificate = self._certificate(sweep["links"]["self"])
+        found = certificate["parts"]["uploads"]
+        _demand(found["repaired_ids"] == [job_id], f"the sweep's certificate does not name the lost event: {found}")
+        self._console.print(Panel(_account(found), title="The sweep's certificate", expand=False))
+
+    def _certificate(self, path: str) -> dict[str, Any]:
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            certificate: dict[str, Any] = self._get(path)
+            if certificate["status"] != "RUNNING":
+                return certificate
+            time.sleep(0.2)
+        raise DemoError(f"the sweep did not end within {PATIENCE_S} s")
 
     def _ending(self) -> None:
         self._console.print()
@@ -224,6 +255,14 @@ class Demo:
     def _post(self, url: str, body: Any, headers: dict[str, str] | None = None) -> Any:
         with_type = {"Content-Type": "application/json", **(headers or {})}
         return _read(Request(url, json.dumps(body).encode(), with_type))  # noqa: S310 - our own loopback server
+
+
+def _account(part: dict[str, Any]) -> str:
+    """`source 1 = completed 0 + … + retriggered 1`."""
+    columns = ("completed", "failed", "cancelled", "deleted", "open", "retriggered", "unusable")
+    sums = " + ".join(f"{name} {part.get(name, 0)}" for name in columns)
+    ids = ", ".join(f"{job_id[:8]}…" for job_id in part["repaired_ids"])
+    return f"source {part['source']} = {sums}\nrepaired: {part['repaired']} ({ids})"
 
 
 class _Blank(dict[str, Any]):

@@ -15,6 +15,7 @@ BEFORE, AFTER = "before", "after"
 _THROTTLES = {
     "dynamodb": Refusal("ProvisionedThroughputExceededException", "The level of configured provisioned throughput "
                         "for the table was exceeded. Consider increasing your provisioning level."),
+    "lambda": Refusal("TooManyRequestsException", "Rate Exceeded.", 429),
     "s3": Refusal("SlowDown", "Please reduce your request rate.", 503),
     "sqs": Refusal("RequestThrottled", "Request is throttled."),
     "sns": Refusal("Throttling", "Rate exceeded", 400),

@@ -19,6 +19,7 @@ from local.clock import VirtualClock
 from local.compute.environments import REPOSITORY, Functions, WriteLog
 from local.controls import Controls
 from local.events.http_api import HttpApi
+from local.events.notifications import Notifications
 from local.events.sources import EventSources
 from local.faults import Faults
 from local.gateway import Gateway
@@ -104,6 +105,15 @@ class Runtime:
     ) -> None:
         self.stop()
 
+    @property
+    def notifications(self) -> Notifications:
+        """What S3 tells queues: to be lost, doubled, held back."""
+        return self.sources.notifications
+
+    def put_secret(self, name: str, value: str) -> str:
+        """Create or overwrite a secret that the stack only refers to by name; answers its ARN."""
+        return self.sources.put_secret(name, value)
+
     # --- addresses -----------------------------------------------------------------------------------------
 
     @property
@@ -174,7 +184,7 @@ class Runtime:
         # from the outside in: a call that a fault stops was never made
         self._aws.gates += [self.faults, permissions, Strict(), self.mailbox, self.meter]
         self.sources = EventSources(self.stack, self.functions, self._aws, self.clock, permissions)
-        api = HttpApi(self.stack, self.functions, self.clock)
+        api = HttpApi(self.stack, self.functions, self.clock, self._aws)
         self.controls = Controls(
             self.clock, self.functions, self.sources, self.faults, self.meter, mailbox=self.mailbox
         )

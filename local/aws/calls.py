@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Protocol
 from urllib.parse import parse_qs
 
+from local.aws import forms
 from local.aws.parameters import parse
 
 
@@ -38,11 +39,18 @@ class Call:
     query: str = ""
     access_key_id: str = ""
     region: str = "us-east-1"
+    signer: Caller | None = None
+    """Which function presigned the URL or form that somebody else uses now: its role decides, but it makes no call."""
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """The operation's parameters by their API names; empty where the body is no structure (S3 objects)."""
         return parse(self.service, self.operation, self.headers, self.body)
+
+    @cached_property
+    def form(self) -> forms.Form | None:
+        """The form of a browser's upload; None for any other body."""
+        return forms.parse(self.headers.get("content-type", ""), self.body)
 
     @cached_property
     def query_parameters(self) -> dict[str, str]:
@@ -105,6 +113,7 @@ class Callers:
         """`lock` is the server's: once `revoke` returns, no call of that key has an effect any more."""
         self._lock = lock or threading.RLock()
         self._known: dict[str, Caller] = {}
+        self._signers: dict[str, Caller] = {}
         self._revoked: set[str] = set()
 
     def register(self, access_key_id: str, caller: Caller) -> None:
@@ -113,6 +122,7 @@ class Callers:
             if access_key_id in self._revoked:
                 raise ValueError(f"{access_key_id} was revoked")
             self._known[access_key_id] = caller
+            self._signers[access_key_id] = caller
 
     def revoke(self, access_key_id: str) -> None:
         """Refuse the key's calls from now on; waits for the one that is being carried out."""
@@ -123,6 +133,10 @@ class Callers:
     def find(self, access_key_id: str) -> Caller | None:
         """Who uses the key, or None: the developer, or somebody revoked."""
         return self._known.get(access_key_id)
+
+    def signer(self, access_key_id: str) -> Caller | None:
+        """Who used the key last, revoked or not: on AWS, what it presigned outlives the process that did."""
+        return self._signers.get(access_key_id)
 
     def is_revoked(self, access_key_id: str) -> bool:
         """Whether the key's calls are to be refused. Ask while holding the lock, or the answer may be too old."""

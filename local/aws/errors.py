@@ -59,11 +59,12 @@ def _rest_json(refusal: Refusal) -> Response:
 
 def _query(refusal: Refusal) -> Response:
     kind = "Sender" if refusal.status < 500 else "Receiver"
+    request_id = str(uuid.uuid4())
     body = (
         f"<ErrorResponse><Error><Type>{kind}</Type><Code>{escape(refusal.code)}</Code>"
-        f"<Message>{escape(refusal.message)}</Message></Error><RequestId>{uuid.uuid4()}</RequestId></ErrorResponse>"
+        f"<Message>{escape(refusal.message)}</Message></Error><RequestId>{request_id}</RequestId></ErrorResponse>"
     )
-    return Response(refusal.status, {"content-type": "text/xml"}, body.encode())
+    return Response(refusal.status, {"content-type": "text/xml", "x-amzn-requestid": request_id}, body.encode())
 
 
 def _s3(call: Call, refusal: Refusal) -> Response:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs
 
 from moto.core.request import Request
 from moto.core.routing import get_service_router
 
+from local.aws import forms
 from local.aws.calls import Call, Callers
 from local.aws.parameters import form
 
@@ -22,12 +24,12 @@ def recognise(environ: dict[str, Any], body: bytes, callers: Callers) -> Call:
     """The call that a WSGI request makes; an unsigned request counts as S3's, as moto does it."""
     headers = _headers(environ)
     query = environ.get("QUERY_STRING", "")
-    key, region, service = _credential(headers, query)
+    key, region, service, presigned = _credential(headers, query, body)
     target = headers.get("x-amz-target", "")
     if target.startswith("DynamoDBStreams"):
         service = "dynamodbstreams"
     return Call(
-        caller=callers.find(key),
+        caller=None if presigned else callers.find(key),
         service=service,
         operation=_operation(service, target, environ, headers, body),
         body=body,
@@ -35,8 +37,9 @@ def recognise(environ: dict[str, Any], body: bytes, callers: Callers) -> Call:
         path=environ.get("PATH_INFO", "/"),
         method=environ["REQUEST_METHOD"],
         query=query,
-        access_key_id=key,
+        access_key_id="" if presigned else key,
         region=region,
+        signer=callers.signer(key) if presigned else None,
     )
 
 
@@ -52,17 +55,26 @@ def _headers(environ: dict[str, Any]) -> dict[str, str]:
     return headers
 
 
-def _credential(headers: dict[str, str], query: str) -> tuple[str, str, str]:
-    """Access key id, region and service: from the header, or from a presigned URL."""
+def _credential(headers: dict[str, str], query: str, body: bytes) -> tuple[str, str, str, bool]:
+    """Access key id, region, service, and whether it was presigned: from the header, or from a URL or form."""
     found = _CREDENTIAL.search(headers.get("authorization", ""))
-    if found is None and "X-Amz-Credential" in query:
-        presigned = parse_qs(query).get("X-Amz-Credential", [""])[0]
-        found = _CREDENTIAL.search(f"Credential={presigned}")
+    presigned = found is None
+    fields = _presigned_fields(headers, query, body) if presigned else {}
+    if presigned:
+        found = _CREDENTIAL.search(f"Credential={fields.get('x-amz-credential', '')}")
     if found is not None:
         key, region, service = found.groups()
-        return key, region, _SIGNING_NAMES.get(service, service)
-    older = parse_qs(query).get("AWSAccessKeyId", [""])[0]
-    return older, "us-east-1", "s3"
+        return key, region, _SIGNING_NAMES.get(service, service), presigned
+    older = fields.get("awsaccesskeyid", "")
+    return older, "us-east-1", "s3", bool(older)
+
+
+def _presigned_fields(headers: dict[str, str], query: str, body: bytes) -> Mapping[str, str]:
+    """What a presigned URL or form says, by names in lower case."""
+    form = forms.parse(headers.get("content-type", ""), body)
+    if form is not None:
+        return form.fields
+    return {name.lower(): values[0] for name, values in parse_qs(query).items()}
 
 
 def _operation(service: str, target: str, environ: dict[str, Any], headers: dict[str, str], body: bytes) -> str:
@@ -71,8 +83,11 @@ def _operation(service: str, target: str, environ: dict[str, Any], headers: dict
     rpc = _RPC_PATH.match(environ.get("PATH_INFO", ""))
     if rpc:
         return rpc.group(1)
-    if headers.get("content-type", "").startswith("application/x-www-form-urlencoded") and service != "s3":
+    kind = headers.get("content-type", "")
+    if kind.startswith("application/x-www-form-urlencoded") and service != "s3":
         return form(body).get("Action", "")
+    if service == "s3" and environ["REQUEST_METHOD"] == "POST" and kind.lower().startswith(forms.KIND):
+        return "PostObject"  # no SDK's model knows it: browsers do it
     return _rest_operation(service, environ)
 
 

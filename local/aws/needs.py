@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
+from xml.sax.saxutils import unescape
 
+from local.aws import secrets
 from local.aws.calls import Call
+from local.aws.functions import function_arn
 from local.stack.place import ACCOUNT
 
 
@@ -60,7 +63,16 @@ def _dynamodb(call: Call) -> list[Need]:
     return [Need(f"dynamodb:{call.operation}", resource)]
 
 
+_MOVING = ("StartMessageMoveTask", "ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
+
+
 def _sqs(call: Call) -> list[Need]:
+    source, destination = call.parameters.get("SourceArn"), call.parameters.get("DestinationArn")
+    if call.operation == "StartMessageMoveTask" and source:
+        sending = [Need("sqs:SendMessage", str(destination))] if destination else []
+        return [Need(f"sqs:{action}", str(source)) for action in _MOVING] + sending
+    if source:
+        return [Need(f"sqs:{call.operation}", str(source))]
     url = str(call.parameters.get("QueueUrl") or "")
     name = url.rsplit("/", 1)[-1] or call.parameters.get("QueueName", "*")
     action = call.operation.removesuffix("Batch")
@@ -81,6 +93,8 @@ _S3_ACTIONS = {
     "HeadBucket": "ListBucket",
     "ListObjects": "ListBucket",
     "ListObjectsV2": "ListBucket",
+    "ListObjectVersions": "ListBucketVersions",
+    "PostObject": "PutObject",
 }
 
 
@@ -90,26 +104,36 @@ def _s3(call: Call) -> list[Need]:
     if call.operation == "ListBuckets":
         return [Need("s3:ListAllMyBuckets", "*")]
     if call.operation == "DeleteObjects":
-        return [Need("s3:DeleteObject", object_arn(bucket, one)) for one in _keys_to_delete(call)]
-    if action == "ListBucket":
+        return [
+            Need(f"s3:DeleteObject{'Version' if version else ''}", object_arn(bucket, one))
+            for one, version in _to_delete(call)
+        ]
+    if action in ("ListBucket", "ListBucketVersions"):
         context = {f"s3:{name}": value for name, value in call.query_parameters.items() if name == "prefix"}
-        return [Need("s3:ListBucket", bucket_arn(bucket), context)]
+        return [Need(f"s3:{action}", bucket_arn(bucket), context)]
+    if call.operation == "PostObject":
+        key = call.form.key if call.form else ""
     if not key:
         return [Need(f"s3:{action}", bucket_arn(bucket))]
     if call.operation == "CopyObject":
-        source = unquote(call.headers.get("x-amz-copy-source", "")).lstrip("/").partition("?")[0]
+        source, _, version = call.headers.get("x-amz-copy-source", "").lstrip("/").partition("?versionId=")
         return [
-            Need("s3:GetObject", object_arn(*source.partition("/")[::2])),
+            Need(f"s3:GetObject{'Version' if version else ''}", object_arn(*unquote(source).partition("/")[::2])),
             Need("s3:PutObject", object_arn(bucket, key)),
         ]
     versioned = action in ("GetObject", "DeleteObject") and "versionId" in call.query_parameters
     return [Need(f"s3:{action}{'Version' if versioned else ''}", object_arn(bucket, key))]
 
 
-def _keys_to_delete(call: Call) -> Iterator[str]:
+def _to_delete(call: Call) -> Iterator[tuple[str, str]]:
+    """Keys, each with the version that is meant, or an empty string."""
     text = call.body.decode("utf-8", "replace")
-    for part in text.split("<Key>")[1:]:
-        yield part.partition("</Key>")[0]
+    for part in text.split("<Object>")[1:]:
+        yield _element(part, "Key"), _element(part, "VersionId")
+
+
+def _element(text: str, name: str) -> str:
+    return unescape(text.partition(f"<{name}>")[2].partition(f"</{name}>")[0])
 
 
 def bucket_arn(bucket: str) -> str:
@@ -120,6 +144,12 @@ def bucket_arn(bucket: str) -> str:
 def object_arn(bucket: str, key: str) -> str:
     """An object's ARN."""
     return f"arn:aws:s3:::{bucket}/{key}"
+
+
+def _lambda(call: Call) -> list[Need]:
+    if call.operation != "Invoke":
+        return _other(call)
+    return [Need("lambda:InvokeFunction", function_arn(call))]
 
 
 def _logs(call: Call) -> list[Need]:
@@ -134,10 +164,19 @@ def _ses(call: Call) -> list[Need]:
     return [Need(f"ses:{call.operation}", arn, {"ses:FromAddress": sender})]
 
 
+def _secretsmanager(call: Call) -> list[Need]:
+    parameters = call.parameters
+    if "SecretId" in parameters:
+        return [Need(f"secretsmanager:{call.operation}", secrets.arn_of(str(parameters["SecretId"]), call.region))]
+    return _other(call)
+
+
 _SERVICES: dict[str, Callable[[Call], list[Need]]] = {
     "dynamodb": _dynamodb,
+    "lambda": _lambda,
     "logs": _logs,
     "s3": _s3,
+    "secretsmanager": _secretsmanager,
     "ses": _ses,
     "sns": _sns,
     "sqs": _sqs,

@@ -21,25 +21,27 @@ class Permissions:
 
     def before(self, call: Call) -> Refusal | None:
         """AccessDenied for the first permission that is missing."""
-        if call.caller is None:
+        caller = call.caller or call.signer
+        if caller is None:
             return None
-        documents = self._of(call.caller)
+        documents = self._of(caller)
         for need in needs(call):
             if not allows(documents, need.action, need.resource, need.context):
-                return _refusal(call, call.caller, need, denies(documents, need.action, need.resource, need.context))
+                return _refusal(call, caller, need, denies(documents, need.action, need.resource, need.context))
         return None
 
     def after(self, call: Call, response: Response) -> Response:
         """A missing object is 403 to whoever may not list the bucket: he is not told what does not exist."""
         reads_object = call.service == "s3" and call.operation in ("GetObject", "HeadObject")
-        if call.caller is None or not reads_object or response.status != 404:
+        caller = call.caller or call.signer
+        if caller is None or not reads_object or response.status != 404:
             return response
         bucket = unquote(call.path).lstrip("/").partition("/")[0]
         listing = Need("s3:ListBucket", bucket_arn(bucket))
-        documents = self._of(call.caller)
+        documents = self._of(caller)
         if allows(documents, listing.action, listing.resource):
             return response
-        return render(call, _refusal(call, call.caller, listing, explicit=False))
+        return render(call, _refusal(call, caller, listing, explicit=False))
 
     def may(self, role_arn: str, action: str, resource: str) -> bool:
         """Whether a role may do something that is not asked of this server, such as invoking a model."""
@@ -52,6 +54,7 @@ class Permissions:
 
 
 _CODES = {
+    "lambda": ("AccessDeniedException", 403),
     "s3": ("AccessDenied", 403),
     "sns": ("AuthorizationError", 403),
     "sqs": ("AccessDenied", 403),

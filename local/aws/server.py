@@ -22,6 +22,10 @@ __all__ = ["AwsServer", "Call", "Caller", "Callers", "Gate", "Refusal", "Respons
 
 _log = logging.getLogger(__name__)
 
+Player = Callable[[Call], Callable[[], Response]]
+"""Plays an operation in the place of moto. Called inside the lock, where a revoked caller has no effect any more: it
+begins there, and must not wait. What it returns may wait for the answer: it is called outside of the lock."""
+
 _REVOKED = {
     "s3": Refusal("InvalidAccessKeyId", "The AWS Access Key Id you provided does not exist in our records.", 403),
     "sqs": Refusal("InvalidClientTokenId", "The security token included in the request is invalid.", 403),
@@ -37,6 +41,8 @@ class AwsServer:
         """Binds 127.0.0.1 at once (0 picks a free port), serves after `start`. OSError if the port is taken."""
         self.callers = Callers(MOTO)
         self.gates: list[Gate] = []
+        self.players: dict[tuple[str, str], Player] = {}
+        """By service and operation, as a Call names them."""
         self._started = False
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._listener = Listener(port, self._answer)
@@ -83,16 +89,30 @@ class AwsServer:
 
     def _carry_out(self, call: Call, environ: dict[str, Any]) -> Response:
         gates = list(self.gates)
+        player = self.players.get((call.service, call.operation))
+        if player is not None:  # none of moto's state: nothing that an exclusive gate could see change
+            return self._through(gates, call, lambda: self._play(player, call))
         inside = [gate for gate in gates if getattr(gate, "exclusive", False)]
         outside = [gate for gate in gates if gate not in inside]
         return self._through(outside, call, lambda: self._alone(inside, call, environ))
 
     def _alone(self, gates: list[Gate], call: Call, environ: dict[str, Any]) -> Response:
         with MOTO:
-            # Looked up inside the lock: what was revoked before this moment must not change anything any more.
-            if self.callers.is_revoked(call.access_key_id):
-                return render(call, _REVOKED.get(call.service, _REVOKED_ELSEWHERE))
-            return self._through(gates, call, lambda: self._ask_moto(call, environ))
+            return self._refuse_revoked(call) or self._through(gates, call, lambda: self._ask_moto(call, environ))
+
+    def _play(self, player: Player, call: Call) -> Response:
+        with MOTO:
+            refused = self._refuse_revoked(call)
+            if refused is not None:
+                return refused
+            wait = player(call)
+        return wait()
+
+    def _refuse_revoked(self, call: Call) -> Response | None:
+        """Asked inside the lock: what was revoked before this moment must not change anything any more."""
+        if not self.callers.is_revoked(call.access_key_id):
+            return None
+        return render(call, _REVOKED.get(call.service, _REVOKED_ELSEWHERE))
 
     @staticmethod
     def _through(gates: list[Gate], call: Call, proceed: Callable[[], Response]) -> Response:
@@ -111,6 +131,7 @@ class AwsServer:
 
     def _ask_moto(self, call: Call, environ: dict[str, Any]) -> Response:
         environ["wsgi.input"] = io.BytesIO(call.body)
+        environ["local.call"] = call
         answer: list[Any] = []
 
         def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> None:

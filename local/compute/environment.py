@@ -74,13 +74,14 @@ class Environment:
 
     # --- for the thread that invokes -----------------------------------------------------------------
 
-    def invoke(self, event: Any, trace_id: str) -> Invocation:
-        """Run the handler; returns when it has answered or its process is gone."""
+    def invoke(self, event: Any, trace_id: str, request_id: str = "") -> Invocation:
+        """Run the handler; returns when it has answered or its process is gone. `request_id`: of an invocation that is
+        repeated."""
         self._settled.wait()
         clock = self._surroundings.clock
         now = clock.now()
         deadline = now.timestamp() + self.definition.timeout_s
-        request_id = str(uuid.uuid4())
+        request_id = request_id or str(uuid.uuid4())
         running = Running(request_id, deadline, now.isoformat(timespec="milliseconds"), time.monotonic())
         with self._lock:
             if self.dead:

@@ -52,9 +52,12 @@ class Functions:
         )
         limits = _limits(stack)
         self._pools: dict[str, Pool] = {}
+        self._limits: dict[str, int] = {}
+        self._set_by_hand: set[str] = set()
         self._names: dict[str, str] = {}
         for function in definitions(stack):
             limit = function.reserved_concurrency or limits.get(function.arn) or ACCOUNT_LIMIT
+            self._limits[function.role] = limit
             self._pools[function.role] = Pool(function, limit, self._create)
             for name in (function.role, function.logical_id, function.name, function.arn):
                 self._names[name] = function.role
@@ -87,23 +90,26 @@ class Functions:
 
     # --- invoking ------------------------------------------------------------------------------------------
 
-    def invoke(self, role: str, event: Any, *, wait_s: float = 30.0, trace_id: str = "") -> Invocation:
-        """Run the function on `event`; throttled when it is paused, or busy for longer than `wait_s`."""
+    def invoke(
+        self, role: str, event: Any, *, wait_s: float = 30.0, trace_id: str = "", request_id: str = ""
+    ) -> Invocation:
+        """Run the function on `event`; throttled when it is paused, or busy for longer than `wait_s`. `request_id`: of
+        an invocation that is repeated."""
         pool = self._pools[role]
         slot = None if pool.paused else pool.acquire(wait_s)
         if slot is None:
             return throttled(role, "paused" if pool.paused else f"{pool.limit} invocations at once are allowed")
-        return self.use(slot, event, trace_id)
+        return self.use(slot, event, trace_id, request_id)
 
     def acquire(self, role: str, timeout_s: float) -> Slot | None:
         """Room for one invocation, to be used with `use`: for event sources, who look for room before they look
         for work. None when there was none in time, or the function is paused."""
         return self._pools[role].acquire(timeout_s)
 
-    def use(self, slot: Slot, event: Any, trace_id: str = "") -> Invocation:
+    def use(self, slot: Slot, event: Any, trace_id: str = "", request_id: str = "") -> Invocation:
         """Run the function that `slot` was acquired for."""
         try:
-            outcome = slot.invoke(event, trace_id or new_trace_id())
+            outcome = slot.invoke(event, trace_id or new_trace_id(), request_id)
         except StoppingError:
             return throttled(slot.role, "the runtime is stopping")
         self.history.append(outcome.brief())
@@ -136,9 +142,18 @@ class Functions:
         """Whether the function is paused."""
         return self._pools[role].paused
 
-    def set_concurrency(self, role: str, maximum: int) -> None:
-        """Allow so many invocations of the function at once."""
-        self._pools[role].set_limit(maximum)
+    def set_concurrency(self, role: str, maximum: int | None) -> None:
+        """Allow so many invocations of the function at once, whichever source they come from; None: as the template
+        says."""
+        if maximum is None:
+            self._set_by_hand.discard(role)
+        else:
+            self._set_by_hand.add(role)
+        self._pools[role].set_limit(self._limits[role] if maximum is None else maximum)
+
+    def share(self, role: str, maximum: int | None) -> int | None:
+        """How many invocations a source may have running at once, of which the template says `maximum`."""
+        return None if role in self._set_by_hand else maximum
 
     def concurrency(self, role: str) -> int:
         """How many invocations of the function are allowed at once."""
@@ -197,13 +212,14 @@ def new_trace_id(lineage: str = "") -> str:
 
 
 def _limits(stack: Stack) -> dict[str, int]:
-    """MaximumConcurrency of the queue mappings, by function."""
-    limits = {}
+    """MaximumConcurrency of the queue mappings, by function: all that its queues may have running together."""
+    limits: dict[str, int] = {}
     for mapping in stack.of_type("AWS::Lambda::EventSourceMapping"):
         maximum = mapping.properties.get("ScalingConfig", {}).get("MaximumConcurrency")
         if maximum is not None:
             name = mapping.properties["FunctionName"]
             for function in stack.of_type("AWS::Lambda::Function"):
                 if name in (function.ref, function.attributes.get("Arn")):
-                    limits[function.attributes.get("Arn") or function.ref] = int(maximum)
+                    key = function.attributes.get("Arn") or function.ref
+                    limits[key] = limits.get(key, 0) + int(maximum)
     return limits

@@ -21,12 +21,12 @@ class Slot:
         self._pool = pool
         self._used = False
 
-    def invoke(self, event: Any, trace_id: str = "") -> Invocation:
+    def invoke(self, event: Any, trace_id: str = "", request_id: str = "") -> Invocation:
         """Run one invocation to its end and give the slot back."""
         self._used = True
         self._pool.begin()
         try:
-            return self._pool.run(event, trace_id)
+            return self._pool.run(event, trace_id, request_id)
         finally:
             self._pool.release(reserved=False)
 
@@ -119,11 +119,11 @@ class Pool:
 
     # --- environments ------------------------------------------------------------------------------------
 
-    def run(self, event: Any, trace_id: str) -> Invocation:
+    def run(self, event: Any, trace_id: str, request_id: str = "") -> Invocation:
         """One invocation in an idle environment, or in a new one."""
         environment = self._check_out()
         try:
-            return environment.invoke(event, trace_id)
+            return environment.invoke(event, trace_id, request_id)
         finally:
             self._check_in(environment)
 

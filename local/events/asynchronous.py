@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from local.compute.environments import Functions
+from local.compute.environments import Functions, new_trace_id
 from local.compute.invocation import Invocation
+from local.events import lineage
 from local.events.bells import Bell
 
 _log = logging.getLogger(__name__)
@@ -38,18 +39,22 @@ class AsyncInvoker:
         settings: dict[str, AsyncSettings],
         bell: Bell,
         deliver: Callable[[str, str], None],
+        lineages: lineage.Lineages,
     ) -> None:
         """`settings` by role; `deliver(destination ARN, message)` reaches queues and topics."""
         self._functions = functions
         self._settings = settings
         self._bell = bell
         self._deliver = deliver
+        self._lineages = lineages
         self._stopping = threading.Event()
         self._threads: set[threading.Thread] = set()
 
-    def submit(self, role: str, event: Any) -> None:
-        """Accept the event; it is dealt with later, at least once."""
-        thread = threading.Thread(target=self._see_through, args=(role, event), name=f"async-{role}", daemon=True)
+    def submit(self, role: str, event: Any, history: str = "") -> None:
+        """Accept the event; it is dealt with later, at least once. `history`: what has caused it."""
+        thread = threading.Thread(
+            target=self._see_through, args=(role, event, history), name=f"async-{role}", daemon=True
+        )
         self._threads.add(thread)
         thread.start()
 
@@ -60,18 +65,25 @@ class AsyncInvoker:
         for thread in list(self._threads):
             thread.join(timeout=10)
 
-    def _see_through(self, role: str, event: Any) -> None:
+    def _see_through(self, role: str, event: Any, history: str) -> None:
+        settings = self._settings.get(role, AsyncSettings())
+        arn = self._functions.definition(role).arn
         try:
-            self._attempts(role, event, self._settings.get(role, AsyncSettings()))
+            if self._lineages.cuts(history, arn):
+                _log.warning("%s invokes itself: stopped after %s rounds", role, lineage.LIMIT)
+                self._tell(settings.on_failure, event, _stopped(role), "RecursiveLoop", 0)
+                return
+            self._attempts(role, event, settings, new_trace_id(lineage.extended(history, arn)))
         finally:
             self._threads.discard(threading.current_thread())
 
-    def _attempts(self, role: str, event: Any, settings: AsyncSettings) -> None:
+    def _attempts(self, role: str, event: Any, settings: AsyncSettings, trace_id: str) -> None:
         bell = self._bell
         give_up_at = bell.now() + settings.oldest_s
         failures = 0
+        request_id = str(uuid.uuid4())  # Lambda repeats an event under the request id that it had
         while not self._stopping.is_set():
-            outcome = self._functions.invoke(role, event, wait_s=1.0)
+            outcome = self._functions.invoke(role, event, wait_s=1.0, trace_id=trace_id, request_id=request_id)
             failures += not outcome.ok and not outcome.throttled
             condition = _end(outcome, failures > settings.retries, bell.now() >= give_up_at)
             if condition is not None:
@@ -101,6 +113,12 @@ class AsyncInvoker:
             "responsePayload": outcome.result if outcome.ok else outcome.error,
         }
         self._deliver(destination, json.dumps(record))
+
+
+def _stopped(role: str) -> Invocation:
+    """An invocation that a loop was cut before."""
+    message = f"stopped after {lineage.LIMIT} rounds"
+    return Invocation(role, "", error={"errorType": "RecursiveInvocationException", "errorMessage": message})
 
 
 def _end(outcome: Invocation, tried_enough: bool, too_old: bool) -> str | None:

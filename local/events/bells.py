@@ -68,6 +68,11 @@ class Bells:
         """Have `bell` rung for QUEUES or for STREAMS."""
         self._bells[kind].append(bell)
 
+    def ring(self, kind: str) -> None:
+        """Something happened that no call has announced."""
+        for bell in self._bells[kind]:
+            bell.ring()
+
     def before(self, call: Call) -> Refusal | None:
         """Let everything pass."""
         return None
@@ -75,6 +80,5 @@ class Bells:
     def after(self, call: Call, response: Response) -> Response:
         """Ring if the call changed something that event sources look at."""
         if call.operation in _RUNG_BY.get(call.service, ()):
-            for bell in self._bells[_RINGS[call.service]]:
-                bell.ring()
+            self.ring(_RINGS[call.service])
         return response

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from local.aws.permissions import Permissions
+from local.aws.policies import allows
 from local.compute.environments import Functions
 from local.stack.errors import TemplateError
 from local.stack.stack import Resource, Stack
@@ -16,6 +17,7 @@ _CONSUME = {
     "dynamodb": ("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"),
 }
 _SEND = {"sqs": "sqs:SendMessage", "sns": "sns:Publish"}
+_GATEWAY = "apigateway.amazonaws.com"
 
 
 def check(stack: Stack, functions: Functions, permissions: Permissions) -> None:
@@ -28,17 +30,36 @@ def check(stack: Stack, functions: Functions, permissions: Permissions) -> None:
 
 
 def _check_route(stack: Stack, functions: Functions, route: Resource) -> None:
-    """API Gateway invokes by the function's own policy, not by a role."""
+    """API Gateway invokes a function by the function's own policy, and calls other services by a role."""
     target = route.properties.get("Target", "").rpartition("/")[2]
     uri = next(item for item in stack.of_type("AWS::ApiGatewayV2::Integration") if item.ref == target).properties
-    if "IntegrationUri" not in uri:
-        return
-    role = functions.role(uri["IntegrationUri"].rpartition("/functions/")[2].removesuffix("/invocations"))
     method, _, path = route.properties["RouteKey"].partition(" ")
     place = f"{route.properties['ApiId']}/$default/{method}{path}"
     source = f"arn:aws:execute-api:{stack.region}:{stack.account}:{place}"
+    if "CredentialsArn" in uri:
+        _check_trust(stack, route, uri["CredentialsArn"], source)
+    if "IntegrationUri" not in uri:
+        return
+    role = functions.role(uri["IntegrationUri"].rpartition("/functions/")[2].removesuffix("/invocations"))
     if not any(_admits(permission, functions, role, source) for permission in stack.of_type("AWS::Lambda::Permission")):
         raise TemplateError(f"API Gateway may not invoke {role} for {route.properties['RouteKey']}").at(
+            route.logical_id
+        )
+
+
+def _check_trust(stack: Stack, route: Resource, role_arn: str, source: str) -> None:
+    """What the role may do is asked with each request; whether API Gateway may assume it, here."""
+    role = next((one for one in stack.of_type("AWS::IAM::Role") if one.attributes["Arn"] == role_arn), None)
+    document = {} if role is None else role.properties.get("AssumeRolePolicyDocument", {})
+    statements = document.get("Statement", [])
+    trusts = [
+        {**statement, "Resource": "*"}
+        for statement in (statements if isinstance(statements, list) else [statements])
+        if _GATEWAY in statement.get("Principal", {}).get("Service", [])
+    ]
+    context = {"aws:SourceArn": source, "aws:SourceAccount": stack.account}
+    if not allows([{"Statement": trusts}], "sts:AssumeRole", "*", context):
+        raise TemplateError(f"API Gateway may not assume {role_arn} for {route.properties['RouteKey']}").at(
             route.logical_id
         )
 
@@ -47,7 +68,7 @@ def _admits(permission: Resource, functions: Functions, role: str, source: str) 
     properties = permission.properties
     pattern = re.escape(properties.get("SourceArn", "*")).replace(r"\*", ".*")
     return (
-        properties["Principal"] == "apigateway.amazonaws.com"
+        properties["Principal"] == _GATEWAY
         and properties["Action"] in ("lambda:InvokeFunction", "lambda:*")
         and functions.role(properties["FunctionName"]) == role
         and re.fullmatch(pattern, source) is not None
@@ -77,8 +98,9 @@ def _destinations(
 ) -> Iterator[tuple[str, str, str, str]]:
     for destination in config.values():
         arn = destination["Destination"]
-        if _service(arn) in _SEND:
-            yield logical_id, role_arn, _SEND[_service(arn)], arn
+        if _service(arn) not in _SEND:
+            raise TemplateError(f"destinations of the kind {_service(arn)} are not played here").at(logical_id)
+        yield logical_id, role_arn, _SEND[_service(arn)], arn
 
 
 def _service(arn: str) -> str:

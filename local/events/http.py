@@ -125,13 +125,18 @@ def _query(text: str) -> dict[str, str]:
 
 def _body(request: Request) -> tuple[str, bool]:
     """As text only for the types that API Gateway knows as text; base64 for all others, and for none."""
-    kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    if kind.startswith("text/") or kind in _PLAIN:
+    if is_text(request):
         try:
             return request.body.decode("utf-8"), False
         except UnicodeDecodeError:
             pass
     return base64.b64encode(request.body).decode(), True
+
+
+def is_text(request: Request) -> bool:
+    """Whether API Gateway knows the body's type as text."""
+    kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    return kind.startswith("text/") or kind in _PLAIN
 
 
 def _authorizer(route: Route, tenant: str) -> dict[str, Any] | None:

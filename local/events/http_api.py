@@ -1,4 +1,4 @@
-"""One HTTP API of the template: which function answers a request, and what API Gateway says by itself."""
+"""One HTTP API of the template: which function or queue answers a request, and what API Gateway says by itself."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import threading
 import uuid
 from typing import Any
 
+from local.aws.server import AwsServer
 from local.clock import VirtualClock
 from local.compute.environments import Functions
 from local.compute.invocation import Invocation
@@ -17,6 +18,7 @@ from local.events.cors import Cors
 from local.events.http import Answer, Request
 from local.events.mapping import EVENT_LIMIT_BYTES
 from local.events.routes import Route, Routes, routes
+from local.events.sqs_integration import SqsIntegration
 from local.events.throttle import Throttle
 from local.stack.errors import TemplateError
 from local.stack.stack import Resource, Stack
@@ -28,8 +30,8 @@ BODY_LIMIT_BYTES = 10 * 1024 * 1024
 class HttpApi:
     """Answers requests; may be called from many threads."""
 
-    def __init__(self, stack: Stack, functions: Functions, clock: VirtualClock) -> None:
-        """TemplateError for what is not played on this machine."""
+    def __init__(self, stack: Stack, functions: Functions, clock: VirtualClock, aws: AwsServer) -> None:
+        """TemplateError for what is not played on this machine. Queues are reached through `aws`."""
         self._functions = functions
         self._clock = clock
         self._account = stack.account
@@ -38,9 +40,10 @@ class HttpApi:
         known = [] if api is None else routes(stack, api.ref)
         for route in known:
             _refuse_unknown(route)
+        self._queues = {route.key: _queue_of(route, stack, aws) for route in known if _is_direct(route)}
         stage = next((item.properties for item in stack.of_type("AWS::ApiGatewayV2::Stage")), {})
         self._stage = stage.get("StageName", "$default")
-        self._throttle = Throttle(stage)
+        self._throttle = Throttle(stage, [route.key for route in known])
         self._routes = Routes(known)
         self._cors = Cors(None if api is None else api.properties.get("CorsConfiguration"))
 
@@ -61,10 +64,30 @@ class HttpApi:
             return http.message(429, "Too Many Requests")
         if len(request.body) > BODY_LIMIT_BYTES:
             return http.message(413, "Request Entity Too Large")
-        return self._integrate(request, route, parameters)
-
-    def _integrate(self, request: Request, route: Route, parameters: dict[str, str]) -> Answer:
         request_id = str(uuid.uuid4())
+        if route.key in self._queues:
+            answer = self._queues[route.key].answer(request, parameters, self._context(request, route, request_id))
+        else:
+            answer = self._integrate(request, route, parameters, request_id)
+        return Answer(answer.status, [*answer.headers, ("apigw-requestid", request_id)], answer.body)
+
+    def _context(self, request: Request, route: Route, request_id: str) -> dict[str, str]:
+        """API Gateway's context variables, those that mapping expressions may name."""
+        return {
+            "accountId": self._account,
+            "apiId": self._api_id,
+            "httpMethod": request.method,
+            "identity.sourceIp": request.source_ip,
+            "identity.userAgent": request.headers.get("user-agent", ""),
+            "path": request.raw_path,
+            "protocol": request.protocol,
+            "requestId": request_id,
+            "requestTimeEpoch": str(int(self._clock.now().timestamp() * 1000)),
+            "routeKey": route.key,
+            "stage": self._stage,
+        }
+
+    def _integrate(self, request: Request, route: Route, parameters: dict[str, str], request_id: str) -> Answer:
         event = http.event(
             request,
             route,
@@ -77,8 +100,7 @@ class HttpApi:
         )
         if len(request.body) > EVENT_LIMIT_BYTES // 8 and len(json.dumps(event)) > EVENT_LIMIT_BYTES:
             return http.message(413, "Request Entity Too Large")
-        answer = self._invoke(route, event)
-        return Answer(answer.status, [*answer.headers, ("apigw-requestid", request_id)], answer.body)
+        return self._invoke(route, event)
 
     def _invoke(self, route: Route, event: dict[str, Any]) -> Answer:
         role = self._functions.role(_function_of(route))
@@ -127,12 +149,24 @@ def _the_api(stack: Stack) -> Resource | None:
 
 def _refuse_unknown(route: Route) -> None:
     integration = route.integration
-    if integration.get("IntegrationType") != "AWS_PROXY" or "IntegrationSubtype" in integration:
-        raise TemplateError("only Lambda integrations are played on this machine").at(route.key)
+    if integration.get("IntegrationType") != "AWS_PROXY":
+        raise TemplateError("only Lambda and SQS integrations are played on this machine").at(route.key)
     if route.authorization not in ("NONE", "AWS_IAM", "JWT"):
         raise TemplateError(f"{route.authorization} authorizers are not played on this machine").at(route.key)
-    if integration.get("PayloadFormatVersion") != "2.0":
+    if integration.get("PayloadFormatVersion") != "2.0" and not _is_direct(route):
         raise TemplateError("only payload format 2.0 is played on this machine").at(route.key)
+
+
+def _is_direct(route: Route) -> bool:
+    """Whether API Gateway calls another service than Lambda for this route."""
+    return "IntegrationSubtype" in route.integration
+
+
+def _queue_of(route: Route, stack: Stack, aws: AwsServer) -> SqsIntegration:
+    try:
+        return SqsIntegration(route, stack, aws)
+    except TemplateError as error:
+        raise error.at(route.key) from error
 
 
 def _function_of(route: Route) -> str:

@@ -1,4 +1,5 @@
-"""Counts how often a function has caused itself through a queue: Lambda cuts such a loop after 16 rounds.
+"""Counts how often a function has caused itself, through queues and invocations: Lambda cuts such a loop after 16
+rounds, unless the function's `RecursiveLoop` allows it.
 
 Lambda and SQS carry the count in the trace header: the SDK copies it from the function's environment into its calls.
 """
@@ -10,6 +11,7 @@ import json
 import re
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 
 from local.aws.calls import Call, Refusal, Response
 
@@ -21,7 +23,9 @@ _LINEAGE = re.compile(r"Lineage=([0-9a-f:|]+)")
 class Lineages:
     """A gate of the AWS server that remembers with what history each queue message was sent."""
 
-    def __init__(self) -> None:
+    def __init__(self, allowed: frozenset[str] = frozenset()) -> None:
+        """`allowed`: the ARNs of functions that may cause themselves as often as they like."""
+        self._allowed = allowed
         self._of_message: OrderedDict[str, str] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -32,10 +36,14 @@ class Lineages:
     def after(self, call: Call, response: Response) -> Response:
         """Note the history of what was sent."""
         if call.service == "sqs" and call.operation in ("SendMessage", "SendMessageBatch") and response.status == 200:
-            found = _LINEAGE.search(call.headers.get("x-amzn-trace-id", "").replace("%3A", ":").replace("%7C", "|"))
-            if found:
-                self._remember(found[1], response.body)
+            history = carried(call.headers)
+            if history:
+                self._remember(history, response.body)
         return response
+
+    def cuts(self, lineage: str, function_arn: str) -> bool:
+        """Whether a function with this history is not invoked any more."""
+        return function_arn not in self._allowed and rounds(lineage, function_arn) >= LIMIT
 
     def of(self, message_ids: list[str]) -> str:
         """The merged history of a batch: for each function the highest count among its messages."""
@@ -58,6 +66,12 @@ class Lineages:
                 self._of_message[message.get("MessageId", "")] = lineage
             while len(self._of_message) > _KEPT:
                 self._of_message.popitem(last=False)
+
+
+def carried(headers: Mapping[str, str]) -> str:
+    """The history that a call brings along, or nothing."""
+    found = _LINEAGE.search(headers.get("x-amzn-trace-id", "").replace("%3A", ":").replace("%7C", "|"))
+    return found[1] if found else ""
 
 
 def rounds(lineage: str, function_arn: str) -> int:

@@ -26,7 +26,7 @@ _RECEIVE_LIMIT = 10
 
 
 class QueueMapping(Mapping):
-    """Serves one function from one queue, with as many batches at once as the function may run."""
+    """Serves one function from one queue, with as many batches at once as this source and the function may run."""
 
     kind = "sqs"
 
@@ -47,6 +47,8 @@ class QueueMapping(Mapping):
         self._lineages = lineages
         self._batch_size = int(properties.get("BatchSize", 10))
         self._window_s = float(properties.get("MaximumBatchingWindowInSeconds", 0))
+        maximum = properties.get("ScalingConfig", {}).get("MaximumConcurrency")
+        self._maximum = None if maximum is None else int(maximum)
         self._filters = Filters(properties.get("FilterCriteria"))
         self._invoking: set[threading.Thread] = set()
 
@@ -57,6 +59,9 @@ class QueueMapping(Mapping):
             thread.join(timeout=10)
 
     def _look(self) -> float:
+        share = self._functions.share(self.role, self._maximum)
+        if share is not None and len(self._invoking) >= share:
+            return 0.05
         slot = self._functions.acquire(self.role, 0.5)  # room first: what is received must be worked on at once
         if slot is None:
             return 0.05
@@ -136,7 +141,7 @@ class QueueMapping(Mapping):
     def _serve_batch(self, slot: Slot, messages: list[Message]) -> None:
         history = self._lineages.of([message["MessageId"] for message in messages])
         arn = self._functions.definition(self.role).arn
-        if lineage.rounds(history, arn) >= lineage.LIMIT:
+        if self._lineages.cuts(history, arn):
             slot.release()
             self._cut_loop(messages)
             return

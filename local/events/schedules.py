@@ -86,12 +86,34 @@ class Schedules:
         if self._thread.is_alive():
             self._thread.join(timeout=10)
 
-    def run(self, role: str) -> Invocation:
-        """Fire the schedule of this function now and wait for what comes of it. LookupError if it has none."""
-        for schedule in self.schedules:
-            if self._role(schedule) == role:
-                return self._functions.invoke(role, schedule.event(self._now()))
-        raise LookupError(f"no schedule has the target {role}")
+    def run(self, role: str, wanted: str = "") -> Invocation:
+        """Fire the schedules of this function now, one after the other: those that `wanted` names (by the logical id,
+        or by a part of the Input), or all. The first outcome that is no success, else the first; see `run_each`."""
+        outcomes = [outcome for _, outcome in self.run_each(role, wanted)]
+        return next((outcome for outcome in outcomes if not outcome.ok), outcomes[0])
+
+    def run_each(self, role: str, wanted: str = "") -> list[tuple[str, Invocation]]:
+        """The same, with each schedule's logical id and outcome. LookupError if there is none."""
+        own = [schedule for schedule in self.schedules if self._role(schedule) == role]
+        chosen = [one for one in own if wanted in (one.logical_id, "") or wanted in one.target.get("Input", "")]
+        if not chosen:
+            named = f" is called {wanted}, or has that in its Input" if wanted else ""
+            known = [one.logical_id for one in own]
+            raise LookupError(f"no schedule with the target {role}{named}; there are {known}")
+        return [(one.logical_id, self._functions.invoke(role, one.event(self._now()))) for one in chosen]
+
+    def describe(self) -> list[dict[str, Any]]:
+        """For the controls."""
+        return [
+            {
+                "schedule": one.logical_id,
+                "function": self._role(one),
+                "input": one.target.get("Input", "{}"),
+                "enabled": one.enabled,
+                "due": None if one.due is None else one.due.isoformat(),
+            }
+            for one in self.schedules
+        ]
 
     def _run(self) -> None:
         while not self._stopping.is_set():

@@ -8,6 +8,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
+from local.aws import secrets
 from local.aws.permissions import Permissions
 from local.aws.server import AwsServer
 from local.aws.streams import StreamReader
@@ -16,8 +17,10 @@ from local.compute.environments import Functions
 from local.events import grants, streams
 from local.events.asynchronous import AsyncInvoker, AsyncSettings
 from local.events.bells import QUEUES, STREAMS, Bell, Bells
+from local.events.invoke_api import InvokeApi
 from local.events.lineage import Lineages
 from local.events.mapping import Mapping
+from local.events.notifications import Notifications
 from local.events.queues import QueueMapping
 from local.events.schedules import Schedule, Schedules
 from local.events.streams import Reader, StreamMapping
@@ -43,16 +46,21 @@ class EventSources:
         self._functions = functions
         self._clock = clock
         self._bells = Bells()
-        self._lineages = Lineages()
+        self._lineages = Lineages(_may_loop(stack))
         aws.gates += [self._bells, self._lineages]
+        self.notifications = Notifications(lambda: self._bells.ring(QUEUES))
         self._sqs = client("sqs", aws.url, stack.region)
         self._sns = client("sns", aws.url, stack.region)
+        self._secrets = client("secretsmanager", aws.url, stack.region)
         self._readers: dict[str, Reader] = {}
         self.mappings: list[Mapping] = [
             self._mapping(resource.logical_id, resource.properties)
             for resource in stack.of_type("AWS::Lambda::EventSourceMapping")
         ]
-        self.invoker = AsyncInvoker(functions, _async_settings(stack, functions), self._bell(), self.deliver)
+        self.invoker = AsyncInvoker(
+            functions, _async_settings(stack, functions), self._bell(), self.deliver, self._lineages
+        )
+        aws.players["lambda", "Invoke"] = InvokeApi(functions, self.invoker, self._lineages)
         now = clock.now()
         found = [
             Schedule(item.logical_id, {**item.properties, **item.attributes}, now)
@@ -62,18 +70,25 @@ class EventSources:
 
     def start(self) -> None:
         """Let events come."""
+        self.notifications.start()
         for mapping in self.mappings:
             mapping.start()
         self.schedules.start()
 
     def stop(self) -> None:
         """Look for no more work and wait for the threads; call after the functions were stopped."""
+        self.notifications.stop()
         self.schedules.stop()
         self.invoker.stop()
         for mapping in self.mappings:
             mapping.stop()
         self._sqs.close()
         self._sns.close()
+        self._secrets.close()
+
+    def put_secret(self, name: str, value: str) -> str:
+        """Create or overwrite a secret; answers its ARN."""
+        return secrets.put(self._secrets, name, value)
 
     def deliver(self, destination: str, message: str) -> None:
         """Send to a queue or topic by its ARN: failure destinations and dead letters."""
@@ -138,6 +153,13 @@ def client(service: str, url: str, region: str) -> Any:
         aws_access_key_id="runtime",
         aws_secret_access_key="runtime",
         config=Config(max_pool_connections=64, account_id_endpoint_mode="disabled", proxies={}),
+    )
+
+
+def _may_loop(stack: Stack) -> frozenset[str]:
+    functions = stack.of_type("AWS::Lambda::Function")
+    return frozenset(
+        one.attributes.get("Arn") or one.ref for one in functions if one.properties.get("RecursiveLoop") == "Allow"
     )
 
 

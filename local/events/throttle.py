@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
+
+from local.stack.errors import TemplateError
+
+_LIMITS = ("ThrottlingRateLimit", "ThrottlingBurstLimit")
 
 
 class Bucket:
@@ -33,14 +37,20 @@ class Bucket:
 
 
 class Throttle:
-    """The buckets of a stage: one for each route with settings of its own, one for all others together."""
+    """The buckets of a stage: one for each route with limits of its own, one for all others together."""
 
-    def __init__(self, stage: Mapping[str, Any]) -> None:
-        self._default = _bucket(stage.get("DefaultRouteSettings", {}))
+    def __init__(self, stage: Mapping[str, Any], route_keys: Collection[str] = ()) -> None:
+        """TemplateError for settings of a route that the API does not have: AWS refuses them."""
+        default = stage.get("DefaultRouteSettings", {})
+        own = stage.get("RouteSettings", {})
+        unknown = sorted(set(own) - set(route_keys))
+        if unknown:
+            raise TemplateError(f"RouteSettings for {', '.join(unknown)}: the API has no such route")
+        self._default = _bucket(default)
         self._own = {
-            key: _bucket(settings)
-            for key, settings in stage.get("RouteSettings", {}).items()
-            if "ThrottlingRateLimit" in settings
+            key: _bucket({**default, **settings})
+            for key, settings in own.items()
+            if not settings.keys().isdisjoint(_LIMITS)
         }
 
     def take(self, route_key: str) -> bool:
@@ -49,5 +59,5 @@ class Throttle:
 
 
 def _bucket(settings: Mapping[str, Any]) -> Bucket:
-    rate, burst = settings.get("ThrottlingRateLimit"), settings.get("ThrottlingBurstLimit")
+    rate, burst = map(settings.get, _LIMITS)
     return Bucket(None if rate is None else float(rate), None if burst is None else float(burst))

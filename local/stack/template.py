@@ -61,9 +61,14 @@ class Template:
             seen.add(logical_id)
             done.append(logical_id)
 
-        for logical_id in self.resources:
+        for logical_id in sorted(self.resources, key=self._may_come_late):
             visit(logical_id, ())
         return done
+
+    def _may_come_late(self, logical_id: str) -> bool:
+        """False for what needs something that it does not refer to, and had better name in `DependsOn`: CloudFormation
+        may create it before that, so it comes first here. A bucket's notifications need the queue's policy."""
+        return "NotificationConfiguration" not in self.resources[logical_id].get("Properties", {})
 
     def _needs(self, logical_id: str) -> set[str]:
         resource = self.resources[logical_id]

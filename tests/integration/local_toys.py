@@ -77,8 +77,8 @@ class Toy:
             },
         }
 
-    def schedule(self, role: str, expression: str, event: Mapping[str, Any]) -> None:
-        self.resources[f"{role.title()}Schedule"] = {
+    def schedule(self, role: str, expression: str, event: Mapping[str, Any], logical_id: str = "") -> None:
+        self.resources[logical_id or f"{role.title()}Schedule"] = {
             "Type": "AWS::Scheduler::Schedule",
             "Properties": {
                 "ScheduleExpression": expression,
@@ -130,6 +130,45 @@ class Toy:
                     "AuthorizationType": "AWS_IAM" if iam else "NONE",
                 },
             }
+
+    def gateway_role(self, logical_id: str, *queues: str) -> None:
+        """A role that API Gateway may assume, and that may send to these queues."""
+        trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "apigateway.amazonaws.com"}}
+        arns = [{"Fn::GetAtt": [queue, "Arn"]} for queue in queues]
+        sends = [{"Effect": "Allow", "Action": "sqs:SendMessage", "Resource": arns}] if arns else []
+        self.resources[logical_id] = {
+            "Type": "AWS::IAM::Role",
+            "Properties": {
+                "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [trust]},
+                "Policies": [{"PolicyName": "send", "PolicyDocument": {"Version": "2012-10-17", "Statement": sends}}],
+            },
+        }
+
+    def direct(self, key: str, role: str, parameters: Mapping[str, Any], **changes: Any) -> None:
+        """A route of `api` that leads into a queue; a change to None takes a property away."""
+        number = sum(one["Type"] == "AWS::ApiGatewayV2::Route" for one in self.resources.values())
+        properties = {
+            "ApiId": {"Ref": "Api"},
+            "IntegrationType": "AWS_PROXY",
+            "IntegrationSubtype": "SQS-SendMessage",
+            "PayloadFormatVersion": "1.0",
+            "CredentialsArn": {"Fn::GetAtt": [role, "Arn"]},
+            "RequestParameters": dict(parameters),
+            **changes,
+        }
+        self.resources[f"Direct{number}"] = {
+            "Type": "AWS::ApiGatewayV2::Integration",
+            "Properties": {name: value for name, value in properties.items() if value is not None},
+        }
+        self.resources[f"DirectRoute{number}"] = {
+            "Type": "AWS::ApiGatewayV2::Route",
+            "Properties": {
+                "ApiId": {"Ref": "Api"},
+                "RouteKey": key,
+                "Target": {"Fn::Join": ["", ["integrations/", {"Ref": f"Direct{number}"}]]},
+                "AuthorizationType": "NONE",
+            },
+        }
 
     def write(self) -> Path:
         """The cloud assembly's folder."""

@@ -187,6 +187,28 @@ def test_deleting_many_objects_needs_permission_for_each(aws):
     assert "box/results/2" in str(denied(lambda: s3.delete_objects(Bucket="box", Delete=both)))
 
 
+def test_a_move_of_dead_letters_needs_what_it_does_on_both_queues(aws):
+    """https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-dead-letter-queue-redrive.html"""
+    dlq = QUEUE.replace("work", "dlq")
+    aws.queue("dlq")
+    url = aws.client("sqs").get_queue_url(QueueName="work")["QueueUrl"]
+    policy = f'{{"deadLetterTargetArn": "{dlq}", "maxReceiveCount": 2}}'
+    aws.client("sqs").set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": policy})
+    takes = ["sqs:StartMessageMoveTask", "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
+
+    def move() -> object:
+        return aws.client("sqs", "WORKER").start_message_move_task(SourceArn=dlq, DestinationArn=QUEUE)
+
+    for missing in takes:
+        grant(aws, ([action for action in takes if action != missing], dlq), ("sqs:SendMessage", QUEUE))
+        assert missing in str(denied(move))
+    grant(aws, (takes, dlq))
+    assert f"sqs:SendMessage on resource: {QUEUE}" in str(denied(move))
+    grant(aws, (takes, dlq), ("sqs:SendMessage", QUEUE), ("sqs:ListMessageMoveTasks", dlq))
+    move()
+    assert aws.client("sqs", "WORKER").list_message_move_tasks(SourceArn=dlq)["Results"]
+
+
 def test_an_explicit_deny_says_so(aws):
     policy = {
         "Statement": [

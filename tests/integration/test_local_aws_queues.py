@@ -108,6 +108,37 @@ def test_an_exhausted_message_goes_to_the_dead_letter_queue_with_its_source(aws,
     assert letter["Attributes"]["ApproximateReceiveCount"] == "3"
 
 
+@pytest.mark.parametrize("asked", [["All"], ["DeadLetterQueueSourceArn"]])
+def test_only_a_letter_that_sqs_itself_has_moved_knows_its_source(aws, clock, asked):
+    url, dlq = queue_with_dlq(aws, most=1)
+    send(aws, url, "moved")
+    receive(aws, url)
+    clock.advance(31)
+    receive(aws, url)
+    send(aws, dlq, "sent")
+    names = {"AttributeNames": [], "MessageSystemAttributeNames": asked}
+    letters = {letter["Body"]: letter.get("Attributes", {}) for letter in receive(aws, dlq, **names)}
+    assert letters["moved"]["DeadLetterQueueSourceArn"] == arn_of(aws, url)
+    assert "DeadLetterQueueSourceArn" not in letters["sent"]
+    unasked = {
+        letter["Body"]: letter.get("Attributes", {}) for letter in receive(aws, dlq, AttributeNames=["SenderId"])
+    }
+    assert all("DeadLetterQueueSourceArn" not in attributes for attributes in unasked.values())
+
+
+def test_letters_can_be_looked_at_without_hiding_them_and_deleted_afterwards(aws):
+    _, dlq = queue_with_dlq(aws)
+    send(aws, dlq, "letter")
+    for count in ("1", "2", "3"):
+        (letter,) = receive(aws, dlq, VisibilityTimeout=0)
+        assert letter["Attributes"]["ApproximateReceiveCount"] == count
+    assert depths(aws, dlq) == (1, 0, 0)
+    (letter,) = receive(aws, dlq, VisibilityTimeout=45)
+    assert depths(aws, dlq) == (0, 0, 1)
+    aws.client("sqs").delete_message(QueueUrl=dlq, ReceiptHandle=letter["ReceiptHandle"])
+    assert depths(aws, dlq) == (0, 0, 0)
+
+
 def test_an_expired_message_is_gone_and_hides_nobody(aws, clock):
     url = aws.queue(MessageRetentionPeriod="60")
     send(aws, url, "old")
@@ -204,6 +235,36 @@ def test_only_a_message_in_flight_can_be_hidden_longer(aws, clock):
     assert [failed["Id"] for failed in batch["Failed"]] == ["1"]
 
 
+def test_a_batch_hides_each_message_for_itself_and_says_what_was_wrong_with_the_others(aws, clock):
+    url = aws.queue(VisibilityTimeout="30")
+    send(aws, url, "a", "b", "c", "d")
+    handles = {message["Body"]: message["ReceiptHandle"] for message in receive(aws, url)}
+    aws.client("sqs").change_message_visibility(QueueUrl=url, ReceiptHandle=handles["c"], VisibilityTimeout=0)
+    entries = [
+        {"Id": "a", "ReceiptHandle": handles["a"], "VisibilityTimeout": 600},
+        {"Id": "b", "ReceiptHandle": handles["b"], "VisibilityTimeout": 0},
+        {"Id": "c", "ReceiptHandle": handles["c"], "VisibilityTimeout": 60},
+        {"Id": "d", "ReceiptHandle": handles["d"], "VisibilityTimeout": 43_200},
+        {"Id": "e", "ReceiptHandle": "invented", "VisibilityTimeout": 60},
+        {"Id": "f", "ReceiptHandle": handles["a"], "VisibilityTimeout": 43_201},
+    ]
+    clock.advance(1)
+    answer = aws.client("sqs").change_message_visibility_batch(QueueUrl=url, Entries=entries)
+    assert [one["Id"] for one in answer["Successful"]] == ["a", "b"]
+    assert {one["Id"]: one["Code"] for one in answer["Failed"]} == {
+        "c": "AWS.SimpleQueueService.MessageNotInflight",
+        "d": "InvalidParameterValue",
+        "e": "ReceiptHandleIsInvalid",
+        "f": "InvalidParameterValue",
+    }
+    assert sorted(bodies(receive(aws, url))) == ["b", "c"]
+    clock.advance(500)
+    assert sorted(bodies(receive(aws, url))) == ["b", "c", "d"]
+    too_long = {"Id": "a", "ReceiptHandle": handles["a"], "VisibilityTimeout": 43_200}
+    with stock("SQSBackend.change_message_visibility_batch"), pytest.raises(ClientError, match="beyond the limit"):
+        aws.client("sqs").change_message_visibility_batch(QueueUrl=url, Entries=[too_long])
+
+
 def test_a_single_job_of_another_tenant_does_not_wait_behind_a_flood(aws):
     url = aws.queue()
     for number in range(40):
@@ -293,6 +354,50 @@ def test_letters_that_were_sent_to_a_dlq_can_be_moved_to_a_named_queue(aws):
     assert (task["Status"], task["DestinationArn"]) == ("COMPLETED", arn_of(aws, url))
     (message,) = receive(aws, url)
     assert message["MessageAttributes"]["reason"]["StringValue"] == "REFUSED"
+
+
+def test_letters_that_sqs_moved_can_be_moved_to_a_named_queue_and_know_no_source_there(aws, clock):
+    url, dlq = queue_with_dlq(aws, most=1)
+    other = aws.queue("other")
+    send(aws, url, "poison")
+    receive(aws, url)
+    clock.advance(31)
+    receive(aws, url)
+    assert start_move(aws, dlq, other)["Status"] == "COMPLETED"
+    (message,) = receive(aws, other)
+    assert message["Body"] == "poison"
+    assert "DeadLetterQueueSourceArn" not in message["Attributes"]
+    assert receive(aws, url) == []
+
+
+def test_a_move_stops_at_the_first_letter_without_a_source_and_its_task_says_so(aws, clock):
+    url, dlq = queue_with_dlq(aws, most=1)
+    send(aws, url, "moved")
+    receive(aws, url)
+    clock.advance(31)
+    receive(aws, url)
+    send(aws, dlq, "sent")
+    task = start_move(aws, dlq)
+    assert (task["Status"], task["FailureReason"]) == ("FAILED", "CouldNotDetermineMessageSource")
+    assert (task["ApproximateNumberOfMessagesMoved"], task["ApproximateNumberOfMessagesToMove"]) == (1, 2)
+    assert "DestinationArn" not in task
+    assert bodies(receive(aws, dlq)) == ["sent"]
+
+
+def test_a_move_brings_no_expired_letter_back(aws, clock):
+    url, dlq = queue_with_dlq(aws)
+    aws.client("sqs").set_queue_attributes(QueueUrl=dlq, Attributes={"MessageRetentionPeriod": "60"})
+    send(aws, dlq, "old")
+    clock.advance(61)
+    assert start_move(aws, dlq, url)["ApproximateNumberOfMessagesMoved"] == 0
+    assert receive(aws, url) == []
+
+
+@pytest.mark.parametrize("rate", [0, 501])
+def test_a_rate_that_aws_does_not_know_is_refused(aws, rate):
+    _, dlq = queue_with_dlq(aws)
+    with pytest.raises(ClientError, match="between 1 and 500"):
+        aws.client("sqs").start_message_move_task(SourceArn=arn_of(aws, dlq), MaxNumberOfMessagesPerSecond=rate)
 
 
 def test_only_a_dead_letter_queue_can_be_moved_from(aws):

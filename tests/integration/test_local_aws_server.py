@@ -111,7 +111,7 @@ def test_a_registered_key_is_its_function_and_any_other_key_the_developer(aws):
     assert [call.caller for call in RECORDER.calls] == [WORKER, None]
 
 
-def test_presigned_urls_work_and_carry_their_key(aws):
+def test_presigned_urls_work_and_say_who_signed_them(aws):
     aws.server.callers.register("KEY-OF-QUERY", Caller("query", WORKER.role_arn))
     aws.client("s3").create_bucket(Bucket="box")
     aws.client("s3").put_object(Bucket="box", Key="result", Body=b"large")
@@ -121,7 +121,8 @@ def test_presigned_urls_work_and_carry_their_key(aws):
     with urllib.request.urlopen(url) as answer:
         assert answer.read() == b"large"
     call = RECORDER.calls[-1]
-    assert (call.service, call.operation, call.caller and call.caller.function) == ("s3", "GetObject", "query")
+    assert (call.service, call.operation, call.signer and call.signer.function) == ("s3", "GetObject", "query")
+    assert (call.caller, call.access_key_id) == (None, "")
 
 
 @pytest.mark.parametrize("size", [0, 1, 200_000, 3_000_000])

@@ -95,6 +95,14 @@ def test_an_empty_attribute_value_is_refused(aws, url):
     refused(lambda: send(aws, url, "x", MessageAttributes={"a": text("")}), "InvalidParameterValue", "non-empty")
 
 
+@pytest.mark.parametrize("value", ["soon", "1,5", "", "0x1"])
+def test_a_number_that_is_none_is_refused(aws, url, value):
+    attribute = {"a": {"DataType": "Number.ms", "StringValue": value}}
+    refused(lambda: send(aws, url, "x", MessageAttributes=attribute), "InvalidParameterValue")
+    for number in ("0", "-1.5", "1e10", "1764442577123"):
+        send(aws, url, "x", MessageAttributes={"a": {"DataType": "Number", "StringValue": number}})
+
+
 def test_size_is_counted_in_bytes_with_attributes(aws, url):
     send(aws, url, "x" * 1_048_576)
     refused(lambda: send(aws, url, "x" * 1_048_577), "InvalidParameterValue", "shorter than 1048576 bytes")
@@ -380,6 +388,18 @@ def test_a_failed_condition_returns_the_old_item(aws, table):
 
 
 # --- S3 ------------------------------------------------------------------------------------------
+
+
+def test_a_delete_marker_cannot_be_read(aws):
+    s3 = aws.client("s3")
+    s3.create_bucket(Bucket="box")
+    s3.put_bucket_versioning(Bucket="box", VersioningConfiguration={"Status": "Enabled"})
+    version = s3.put_object(Bucket="box", Key="k", Body=b"x")["VersionId"]
+    marker = s3.delete_object(Bucket="box", Key="k")["VersionId"]
+    refused(lambda: s3.get_object(Bucket="box", Key="k", VersionId=marker), "MethodNotAllowed")
+    refused(lambda: s3.get_object(Bucket="box", Key="k"), "NoSuchKey")
+    refused(lambda: s3.get_object(Bucket="box", Key="k", VersionId="none"), "NoSuchVersion")
+    assert s3.get_object(Bucket="box", Key="k", VersionId=version)["Body"].read() == b"x"
 
 
 def test_keys_and_metadata_are_limited(aws):

@@ -17,10 +17,13 @@ import boto3, os, time
 def handler(event, context):
     if event.get("sleep"):
         time.sleep(event["sleep"])
+    if event.get("fail"):
+        raise ValueError(event["part"])
     if event.get("write"):
         boto3.client("dynamodb").put_item(TableName=os.environ["TABLE"], Item={"pk": {"S": "x"}})
-    return time.time()
+    return event.get("part") or time.time()
 """
+PARTS = ("stuck", "sources", "drift")
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +35,12 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
     toy.function("timed", HANDLER, environment={"TABLE": {"Ref": "Table"}})
     toy.mapping("work", "Queue")
     toy.schedule("timed", "rate(1 day)", {"write": True})
+    toy.function("sweep", HANDLER)
+    for part in PARTS:
+        toy.schedule("sweep", "rate(2 days)", {"part": part}, f"Sweep{part.title()}")
+    toy.function("broken", HANDLER)
+    for part, fails in (("a", False), ("b", True), ("c", False)):
+        toy.schedule("broken", "rate(300 days)", {"part": part, "fail": fails}, f"Broken{part.upper()}")
     with Runtime(assembly=toy.write(), code=toy.code, write_log=lambda *_: None) as runtime:
         yield runtime
 
@@ -71,7 +80,7 @@ def test_function_may_be_named_by_its_arn(runtime):
 def test_unknown_function_is_a_400_that_lists_the_known(runtime, name):
     answer = control(runtime, "POST", name, {"function": "nobody"})
     assert answer.status == 400
-    assert "['work', 'timed']" in answer.json["message"]
+    assert "['work', 'timed', 'sweep', 'broken']" in answer.json["message"]
 
 
 def test_concurrency_is_raised_and_lowered(runtime):
@@ -104,6 +113,60 @@ def test_schedule_runs_when_asked_and_its_calls_are_metered(runtime):
     assert (call["function"], call["service"], call["operation"]) == ("timed", "dynamodb", "PutItem")
     assert call["write_units"] == 1
     assert control(runtime, "POST", "schedules/run", {"function": "work"}).status == 400
+
+
+def parts_of(runtime: Runtime, role: str) -> list[object]:
+    return [outcome.result for outcome in list(runtime.functions.history) if outcome.function == role]
+
+
+def test_several_schedules_of_a_function_fire_each_with_its_own_input(runtime):
+    runtime.functions.history.clear()
+    runtime.clock.advance(2 * 86_400 + 1)
+    eventually(lambda: len(parts_of(runtime, "sweep")) == 3 and parts_of(runtime, "timed"))
+    assert sorted(map(str, parts_of(runtime, "sweep"))) == sorted(PARTS)
+
+
+@pytest.mark.parametrize("named", ["SweepDrift", '"part": "drift"', "drift"])
+def test_one_of_several_schedules_is_run_by_its_name_or_by_its_input(runtime, named):
+    runtime.functions.history.clear()
+    answer = control(runtime, "POST", "schedules/run", {"function": "sweep", "schedule": named}).json
+    assert (answer["ok"], answer["result"], answer["schedule"]) == (True, "drift", "SweepDrift")
+    assert "runs" not in answer
+    assert parts_of(runtime, "sweep") == ["drift"]
+
+
+def test_all_schedules_of_a_function_are_run_when_none_is_named(runtime):
+    runtime.functions.history.clear()
+    answer = control(runtime, "POST", "schedules/run", {"function": "sweep"}).json
+    assert [(run["schedule"], run["result"]) for run in answer["runs"]] == [
+        ("SweepStuck", "stuck"),
+        ("SweepSources", "sources"),
+        ("SweepDrift", "drift"),
+    ]
+    assert (answer["ok"], answer["result"]) == (True, "stuck")
+    assert parts_of(runtime, "sweep") == list(PARTS)
+
+
+def test_failure_among_several_schedules_is_what_is_told(runtime):
+    answer = control(runtime, "POST", "schedules/run", {"function": "broken"}).json
+    assert (answer["ok"], answer["error"]["errorMessage"]) == (False, "b")
+    assert [run["ok"] for run in answer["runs"]] == [True, False, True]
+    outcome = runtime.sources.schedules.run("broken")
+    assert (outcome.error or {})["errorMessage"] == "b"
+
+
+@pytest.mark.parametrize("wanted", ["nothing", 3])
+def test_schedule_that_is_not_there_is_a_400(runtime, wanted):
+    answer = control(runtime, "POST", "schedules/run", {"function": "sweep", "schedule": wanted})
+    assert answer.status == 400
+    assert "schedule" in answer.json["message"]
+
+
+def test_schedules_are_listed_with_their_input(runtime):
+    listed = control(runtime, "GET", "schedules").json["schedules"]
+    drift = next(one for one in listed if one["schedule"] == "SweepDrift")
+    assert (drift["function"], json.loads(drift["input"]), drift["enabled"]) == ("sweep", {"part": "drift"}, True)
+    assert drift["due"] > runtime.clock.now().isoformat()
 
 
 def test_invocation_is_frozen_and_thawed(runtime):

@@ -57,6 +57,21 @@ def test_mapping_without_permission_to_consume_is_refused(tmp_path):
         start(toy).start()
 
 
+def test_failure_destination_that_is_not_played_is_refused(tmp_path):
+    toy = Toy(tmp_path)
+    toy.function("work", NOTHING)
+    toy.resources["Config"] = {
+        "Type": "AWS::Lambda::EventInvokeConfig",
+        "Properties": {
+            "FunctionName": {"Ref": "Work"},
+            "Qualifier": "$LATEST",
+            "DestinationConfig": {"OnFailure": {"Destination": {"Fn::GetAtt": ["Work", "Arn"]}}},
+        },
+    }
+    with pytest.raises(TemplateError, match=r"Config.* kind lambda"):
+        start(toy).start()
+
+
 def test_schedule_that_may_not_invoke_is_refused(tmp_path):
     toy = Toy(tmp_path)
     toy.function("timed", NOTHING)

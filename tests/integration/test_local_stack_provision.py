@@ -200,6 +200,15 @@ def test_buckets_have_versioning_lifecycle_cors_and_a_policy_that_does_not_lock_
         s3.put_object(Bucket=name, Key="inputs/1", Body=b"x")
 
 
+def test_versions_that_are_no_longer_current_expire(aws):
+    noncurrent = {"NoncurrentDays": 30, "NewerNoncurrentVersions": 2}
+    rules = [{"Status": "Enabled", "NoncurrentVersionExpiration": noncurrent, "ExpiredObjectDeleteMarker": True}]
+    stack = provisioned(aws, {"Uploads": resource("S3::Bucket", LifecycleConfiguration={"Rules": rules})})
+    found = aws.client("s3").get_bucket_lifecycle_configuration(Bucket=stack.resources["Uploads"].ref)["Rules"][0]
+    assert found["NoncurrentVersionExpiration"]["NoncurrentDays"] == 30
+    assert found["Expiration"] == {"ExpiredObjectDeleteMarker": True}
+
+
 def test_monitoring_and_secrets_exist(aws):
     stack = provisioned(
         aws,

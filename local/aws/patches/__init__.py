@@ -12,6 +12,10 @@ from local.aws.patches import (
     dynamodb_writes,
     memory,
     s3,
+    s3_listing,
+    s3_notifications,
+    s3_pages,
+    s3_post,
     sns,
     speed,
     sqs,
@@ -32,6 +36,10 @@ PATCHES: tuple[Patch, ...] = (
     *sqs_handles.PATCHES,
     *sqs_moves.PATCHES,
     *s3.PATCHES,
+    *s3_listing.PATCHES,
+    *s3_notifications.PATCHES,
+    *s3_pages.PATCHES,
+    *s3_post.PATCHES,
     *sns.PATCHES,
 )
 

@@ -1,16 +1,18 @@
-"""Bucket policies that demand TLS, on a loopback without any.
+"""Bucket policies that demand TLS, on a loopback without any; and delete markers of keys that never were.
 
 Stock moto does not look at conditions: a policy that denies everything unless it comes over TLS would deny
-everything. Here every call counts as made over TLS 1.3, as an SDK makes it on AWS.
+everything. Here every call counts as made over TLS 1.3, as an SDK makes it on AWS. And a bucket with versions puts a
+marker for any key that somebody deletes; stock moto asks for an object first.
 """
 
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 from moto.iam.access_control import IAMPolicy, PermissionResult
-from moto.s3.models import FakeBucket
+from moto.s3.models import FakeBucket, FakeDeleteMarker, S3Backend
 
 from local.aws.patches.patch import Patch
 
@@ -40,4 +42,14 @@ def _applies(statement: dict[str, Any]) -> bool:
     return not (insecure_only or old_tls_only)
 
 
-PATCHES = (Patch(FakeBucket, "get_permission", _get_permission),)
+def _set_delete_marker(backend: S3Backend, bucket_name: str, key_name: str) -> FakeDeleteMarker:
+    deleted: Any = SimpleNamespace(name=key_name)  # and not the object, which the marker would keep in memory
+    marker = FakeDeleteMarker(key=deleted)
+    backend.get_bucket(bucket_name).keys[key_name] = marker
+    return marker
+
+
+PATCHES = (
+    Patch(FakeBucket, "get_permission", _get_permission),
+    Patch(S3Backend, "_set_delete_marker", _set_delete_marker),
+)

@@ -82,7 +82,7 @@ def _until_next(queue: Queue) -> float:
 
 
 def _take(queue: Queue, count: int, visibility_timeout: int) -> list[Message]:
-    _forget_expired(queue)
+    forget_expired(queue)
     chosen = _fairly(queue, _bury_exhausted(queue, ready(queue)), count)
     for message in chosen:
         message.mark_received(visibility_timeout=visibility_timeout)
@@ -90,7 +90,8 @@ def _take(queue: Queue, count: int, visibility_timeout: int) -> list[Message]:
     return chosen
 
 
-def _forget_expired(queue: Any) -> None:
+def forget_expired(queue: Any) -> None:
+    """What is older than the queue's retention is gone."""
     oldest = unix_time_millis() - queue.message_retention_period * 1000
     if any(message.sent_timestamp <= oldest for message in queue._messages):
         queue._messages = [message for message in queue._messages if message.sent_timestamp > oldest]

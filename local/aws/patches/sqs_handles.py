@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from moto.core.utils import unix_time_millis
-from moto.sqs.exceptions import InvalidParameterValue, ReceiptHandleIsInvalid
+from moto.sqs.exceptions import InvalidParameterValue, ReceiptHandleIsInvalid, SQSException
 from moto.sqs.models import Queue, SQSBackend
 
 from local.aws.lock import MESSAGES
@@ -93,7 +93,29 @@ def _change_visibility(backend: SQSBackend, queue_name: str, receipt_handle: str
         MESSAGES.notify_all()
 
 
+def _change_visibility_batch(
+    backend: SQSBackend, queue_name: str, entries: list[dict[str, Any]]
+) -> tuple[list[str], list[dict[str, Any]]]:
+    """Each entry for itself, with the code that it would have had alone; stock calls every failure one of the handle,
+    and fails the whole batch for one that is hidden too long."""
+    changed, failed = [], []
+    for entry in entries:
+        try:
+            hide_s = int(entry["VisibilityTimeout"])
+            if not 0 <= hide_s <= _LONGEST_HIDING_MS // 1000:
+                raise InvalidParameterValue(
+                    f"Value {hide_s} for parameter VisibilityTimeout is invalid. Reason: Must be between 0 and 43200."
+                )
+            backend.change_message_visibility(queue_name, entry["ReceiptHandle"], hide_s)
+            changed.append(entry["Id"])
+        except SQSException as error:
+            code = getattr(error, "code", None) or type(error).__name__
+            failed.append({"Id": entry["Id"], "SenderFault": True, "Code": code, "Message": error.message})
+    return changed, failed
+
+
 PATCHES = (
     Patch(Queue, "delete_message", _delete_message),
+    Patch(SQSBackend, "change_message_visibility_batch", _change_visibility_batch),
     Patch(SQSBackend, "change_message_visibility", _change_visibility),
 )

@@ -16,15 +16,18 @@ from moto.sqs.models import Message, Queue, SQSBackend
 from moto.sqs.responses import SQSResponse
 
 from local.aws.patches.patch import Patch
+from local.aws.patches.sqs import forget_expired
 
 UNKNOWN_SOURCE = "CouldNotDetermineMessageSource"
 _KEPT_TASKS = 10
+_HIGHEST_RATE = 500
 
 _stock_receive = SQSResponse.receive_message
 
 
 def _start(response: SQSResponse) -> ActionResult:
     source = _queue(response.sqs_backend, response._get_param("SourceArn"))
+    _check_rate(response._get_param("MaxNumberOfMessagesPerSecond"))
     if not any(queue.dead_letter_queue is source for queue in response.sqs_backend.queues.values()):
         raise SQSException("InvalidParameterValue", "Source queue must be configured as a Dead Letter Queue.")
     destination_arn = response._get_param("DestinationArn")
@@ -35,6 +38,15 @@ def _start(response: SQSResponse) -> ActionResult:
     tasks.insert(0, task)
     del tasks[_KEPT_TASKS:]
     return ActionResult({"TaskHandle": task["TaskHandle"]})
+
+
+def _check_rate(rate: Any) -> None:
+    """A rate that AWS would refuse is; otherwise it changes nothing here."""
+    if rate is not None and not 1 <= int(rate) <= _HIGHEST_RATE:
+        raise SQSException(
+            "InvalidParameterValue",
+            f"Value {rate} for parameter MaxNumberOfMessagesPerSecond is invalid. Reason: Must be between 1 and 500.",
+        )
 
 
 def _list(response: SQSResponse) -> ActionResult:
@@ -64,6 +76,7 @@ def _queue(backend: SQSBackend, arn: str | None) -> Queue:
 
 
 def _move(backend: SQSBackend, source: Queue, destination_arn: str | None) -> dict[str, Any]:
+    forget_expired(source)
     letters = list(source.messages)
     moved, failure = 0, None
     for letter in letters:

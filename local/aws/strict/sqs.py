@@ -19,6 +19,7 @@ MAXIMUM_ENTRIES = 10
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ENTRY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _GROUP_ID = re.compile(r"[A-Za-z0-9!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~]{1,128}")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
 _ATTRIBUTE_NAME = re.compile(r"(?!(?i:aws\.|amazon\.))(?!\.)(?!.*\.\.)[A-Za-z0-9_.-]{1,256}(?<!\.)")
 
 Message = dict[str, Any]
@@ -95,6 +96,9 @@ def _has_sound_attributes(call: Call, message: Message) -> Refusal | None:
             return _invalid(f"Message (user) attribute name [{name}] is invalid.")
         if not attribute.get("StringValue") and not attribute.get("BinaryValue"):
             return _invalid(f"Message (user) attribute '{name}' must contain a non-empty value of type 'String'.")
+        is_number = str(attribute.get("DataType")).startswith("Number")
+        if is_number and not _NUMBER.fullmatch(attribute.get("StringValue") or ""):
+            return _invalid(f"Can't cast the value of message (user) attribute '{name}' to a number.")
     return None
 
 

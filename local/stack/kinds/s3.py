@@ -14,6 +14,7 @@ _RULE_AS_IT_IS = ("AbortIncompleteMultipartUpload", "Status")
 _RULE = {
     *_RULE_AS_IT_IS,
     "ExpirationInDays",
+    "ExpiredObjectDeleteMarker",
     "Id",
     "NoncurrentVersionExpiration",
     "NoncurrentVersionExpirationInDays",
@@ -38,6 +39,10 @@ def _bucket(bench: Workbench, logical_id: str, properties: Properties) -> Made:
     if "PublicAccessBlockConfiguration" in properties:
         s3.put_public_access_block(
             Bucket=name, PublicAccessBlockConfiguration=properties["PublicAccessBlockConfiguration"]
+        )
+    if "NotificationConfiguration" in properties:
+        s3.put_bucket_notification_configuration(
+            Bucket=name, NotificationConfiguration=notifications(properties["NotificationConfiguration"])
         )
     return Made(
         name,
@@ -65,10 +70,12 @@ def lifecycle_rule(rule: Mapping[str, Any]) -> dict[str, Any]:
         made["ID"] = rule["Id"]
     if "ExpirationInDays" in rule:
         made["Expiration"] = {"Days": rule["ExpirationInDays"]}
-    noncurrent = rule.get("NoncurrentVersionExpiration", {}).get("NoncurrentDays")
-    if noncurrent or "NoncurrentVersionExpirationInDays" in rule:
-        days = noncurrent or rule["NoncurrentVersionExpirationInDays"]
-        made["NoncurrentVersionExpiration"] = {"NoncurrentDays": days}
+    if "ExpiredObjectDeleteMarker" in rule:
+        made["Expiration"] = {"ExpiredObjectDeleteMarker": rule["ExpiredObjectDeleteMarker"]}
+    if "NoncurrentVersionExpirationInDays" in rule:
+        made["NoncurrentVersionExpiration"] = {"NoncurrentDays": rule["NoncurrentVersionExpirationInDays"]}
+    if "NoncurrentVersionExpiration" in rule:
+        made["NoncurrentVersionExpiration"] = rule["NoncurrentVersionExpiration"]
     if "Transitions" in rule:
         made["Transitions"] = [
             {"Days": move["TransitionInDays"], "StorageClass": move["StorageClass"]} for move in rule["Transitions"]
@@ -80,6 +87,23 @@ def cors_rule(rule: Mapping[str, Any]) -> dict[str, Any]:
     """A rule as PutBucketCors takes it."""
     renamed = {"ExposedHeaders": "ExposeHeaders", "Id": "ID", "MaxAge": "MaxAgeSeconds"}
     return {renamed.get(key, key): value for key, value in rule.items()}
+
+
+def notifications(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration as PutBucketNotificationConfiguration takes it. TemplateError for what is not played here."""
+    unknown = set(configuration) - {"QueueConfigurations"}
+    if unknown:
+        raise TemplateError(f"S3 event notifications: {', '.join(sorted(unknown))} is not played on this machine")
+    return {"QueueConfigurations": [_queue_notification(one) for one in configuration.get("QueueConfigurations", [])]}
+
+
+def _queue_notification(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {"QueueArn": configuration["Queue"], "Events": [configuration["Event"]]}
+    rules = configuration.get("Filter", {}).get("S3Key", {}).get("Rules")
+    if rules:
+        named = [{"Name": rule["Name"].lower(), "Value": rule["Value"]} for rule in rules]
+        made["Filter"] = {"Key": {"FilterRules": named}}
+    return made
 
 
 def _policy(bench: Workbench, logical_id: str, properties: Properties) -> Made:
@@ -96,6 +120,7 @@ KINDS = (
                 "BucketName",
                 "CorsConfiguration",
                 "LifecycleConfiguration",
+                "NotificationConfiguration",
                 "PublicAccessBlockConfiguration",
                 "VersioningConfiguration",
             }
