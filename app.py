@@ -19,14 +19,14 @@ def main() -> None:
 
     use_bundled_node()
     from infra.configuration import SettingsError  # noqa: PLC0415
-    from infra.synthesis import synthesize  # noqa: PLC0415
+    from infra.synthesis import DeliveryError, synthesize  # noqa: PLC0415
     from lambdas.core.prices import PRICES  # noqa: PLC0415
 
     os.chdir(ROOT)
     try:
         outdir = os.environ.get("CDK_OUTDIR") or str(ROOT / "cdk.out")
         synthesize(_context(sys.argv[1:]), outdir, priced=PRICES)
-    except SettingsError as error:
+    except (SettingsError, DeliveryError) as error:
         sys.exit(f"error: {error}")
     except RuntimeError as error:  # all that jsii leaves of an exception in a callback of ours
         if "Failed to bundle asset" not in str(error):

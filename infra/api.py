@@ -39,13 +39,17 @@ ROUTES = (
     Route(http.HttpMethod.GET, "/jobs/{id}", "query"),
     Route(http.HttpMethod.GET, "/jobs/{id}/result", "query"),
     Route(http.HttpMethod.GET, "/jobs/{id}/events", "query"),
+    Route(http.HttpMethod.POST, "/jobs/{id}/cancel", "control"),
+    Route(http.HttpMethod.POST, "/jobs/{id}/retry", "control"),
+    Route(http.HttpMethod.DELETE, "/jobs/{id}", "control"),
+    Route(http.HttpMethod.POST, "/uploads", "accept"),
     Route(http.HttpMethod.GET, "/health", "query", public=True),
     Route(http.HttpMethod.GET, "/openapi.json", "query", public=True),
 )
 
 
 class Api(Construct):
-    """`http_api` with its routes, `accept` and `query`."""
+    """`http_api` with its routes and its `stage`, `accept`, `query` and `control`."""
 
     def __init__(
         self,
@@ -59,6 +63,7 @@ class Api(Construct):
         super().__init__(scope, construct_id)
         self.accept = _accept(self, packaging, settings, storage)
         self.query = _query(self, packaging, settings, storage)
+        self.control = _control(self, packaging, settings, storage)
         self.http_api = http.HttpApi(
             self,
             "Http",
@@ -68,7 +73,7 @@ class Api(Construct):
             create_default_stage=False,
         )
         self._stage(settings)
-        for role, function in (("accept", self.accept), ("query", self.query)):
+        for role, function in (("accept", self.accept), ("query", self.query), ("control", self.control)):
             integration = HttpLambdaIntegration(role.capitalize(), function.resource)
             for route in (r for r in ROUTES if r.function == role):
                 self.http_api.add_routes(
@@ -80,7 +85,7 @@ class Api(Construct):
 
     def _stage(self, settings: Settings) -> None:
         self.access_log = log_group(self, "AccessLog", settings)
-        http.CfnStage(
+        self.stage = http.CfnStage(
             self,
             "Stage",
             api_id=self.http_api.api_id,
@@ -116,7 +121,7 @@ ACCESS_LOG = {
 
 
 def _accept(scope: Construct, packaging: Packaging, settings: Settings, storage: Storage) -> Function:
-    """Records the job, and its input in S3 when large."""
+    """Records the job, and its input in S3 when large; gives out forms for uploads."""
     accept = Function(
         scope,
         "accept",
@@ -126,6 +131,8 @@ def _accept(scope: Construct, packaging: Packaging, settings: Settings, storage:
         environment={
             names.JOBS_TABLE: storage.jobs.table_name,
             names.INPUTS_BUCKET: storage.inputs.bucket_name,
+            names.UPLOADS_BUCKET: storage.uploads.bucket_name,
+            names.UPLOAD_MAX_BYTES: str(settings.upload_max_bytes),
             names.TENANTS: tenants.environment(settings.tenants),
             names.DEADLINE_S: str(settings.deadline_s),
             names.DUE_GRACE_S: str(settings.due_grace_s),
@@ -134,6 +141,9 @@ def _accept(scope: Construct, packaging: Packaging, settings: Settings, storage:
     )
     accept.allow("dynamodb:PutItem", "dynamodb:GetItem", on=storage.jobs.table_arn)
     accept.allow("s3:PutObject", on=storage.inputs.arn_for_objects(f"{names.INPUTS_PREFIX}*"))
+    accept.allow(
+        "s3:PutObject", on=storage.uploads.arn_for_objects(f"{names.UPLOADS_PREFIX}*")
+    )  # by whoever has a form
     return accept
 
 
@@ -159,6 +169,34 @@ def _query(scope: Construct, packaging: Packaging, settings: Settings, storage: 
     return query
 
 
+def _control(scope: Construct, packaging: Packaging, settings: Settings, storage: Storage) -> Function:
+    """Cancels, starts again and deletes jobs; of objects it knows nothing but how to remove them."""
+    control = Function(
+        scope,
+        "control",
+        packaging=packaging,
+        settings=settings,
+        timeout_s=settings.control_timeout_s,
+        environment={
+            names.JOBS_TABLE: storage.jobs.table_name,
+            names.INPUTS_BUCKET: storage.inputs.bucket_name,
+            names.RESULTS_BUCKET: storage.results.bucket_name,
+            names.UPLOADS_BUCKET: storage.uploads.bucket_name,
+            names.TENANTS: tenants.environment(settings.tenants),
+            names.DEADLINE_S: str(settings.deadline_s),
+            names.DUE_GRACE_S: str(settings.due_grace_s),
+            names.RECORD_DAYS: str(settings.record_days),
+        },
+    )
+    control.allow("dynamodb:GetItem", "dynamodb:UpdateItem", on=storage.jobs.table_arn)
+    control.allow("s3:DeleteObject", on=storage.inputs.arn_for_objects(f"{names.INPUTS_PREFIX}*"))
+    control.allow("s3:DeleteObject", on=storage.results.arn_for_objects(f"{names.RESULTS_PREFIX}*"))
+    # an upload has versions, and all of them that were sent to a job's own name go with it
+    control.allow("s3:DeleteObjectVersion", on=storage.uploads.arn_for_objects(f"{names.UPLOADS_PREFIX}*"))
+    control.allow("s3:ListBucketVersions", on=storage.uploads.bucket_arn)
+    return control
+
+
 def _authorizer(settings: Settings) -> http.IHttpRouteAuthorizer:
     if not settings.jwt_issuer:
         return HttpIamAuthorizer()
@@ -170,7 +208,7 @@ def _cors(settings: Settings) -> http.CorsPreflightOptions | None:
         return None
     return http.CorsPreflightOptions(
         allow_origins=list(settings.cors_origins),
-        allow_methods=[http.CorsHttpMethod.GET, http.CorsHttpMethod.POST],
+        allow_methods=[http.CorsHttpMethod.GET, http.CorsHttpMethod.POST, http.CorsHttpMethod.DELETE],
         allow_headers=[
             "authorization",
             "content-type",

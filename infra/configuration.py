@@ -92,11 +92,18 @@ def _names(value: Any) -> Mapping[str, str]:
     return MappingProxyType(dict(value))
 
 
+def _objects(value: Any) -> Mapping[str, Mapping[str, Any]]:
+    if not isinstance(value, dict):
+        raise TypeError
+    return MappingProxyType(dict(value))
+
+
 _KINDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "bool": ("true or false", _exactly(bool)),
     "int": ("a whole number", _exactly(int)),
     "str": ("text", _exactly(str)),
     "tuple[str, ...]": ("a list of texts", _texts),
     "Mapping[str, str]": ("an object of texts", _names),
+    "Mapping[str, Mapping[str, Any]]": ("an object of objects", _objects),
 }
 _KIND_OF = {one.name: str(one.type) for one in fields(Settings)}

@@ -42,20 +42,13 @@ class Dispatch(Construct):
             timeout_s=settings.dispatch_timeout_s,
             environment={
                 names.JOBS_TABLE: storage.jobs.table_name,
-                names.WORK_QUEUE_URL: queues.work.queue_url,
-                names.WORK_DLQ_URL: queues.work_dead_letters.queue_url,
+                **queues.of_work,
                 names.DISPATCH_DLQ_URL: self.dead_letters.queue_url,
                 names.JOB_EVENTS_TOPIC_ARN: notifications.job_events.topic_arn,
             },
         )
         self.dispatch.allow("dynamodb:UpdateItem", on=storage.jobs.table_arn)
-        self.dispatch.allow(
-            "sqs:SendMessage",
-            on=[
-                queues.work.queue_arn,
-                queues.work_dead_letters.queue_arn,
-            ],  # its own letters: see SqsDlq below
-        )
+        queues.allow_sending(self.dispatch)  # its own letters: see SqsDlq below
         notifications.allow_publishing(self.dispatch)
         self._follow(storage, settings)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from aws_cdk import Duration, Stack
+from aws_cdk import ArnFormat, Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -28,6 +28,7 @@ class Function(Construct):
         timeout_s: int,
         environment: Mapping[str, str],
         memory_mb: int | None = None,
+        recursive: bool = False,
     ) -> None:
         super().__init__(scope, role.capitalize())
         self.log_group = log_group(self, "Logs", settings)
@@ -51,6 +52,8 @@ class Function(Construct):
             log_group=self.log_group,
             timeout=Duration.seconds(timeout_s),
             memory_size=memory_mb or settings.memory_mb,
+            # Lambda ends a loop after 16 calls; one that is meant has a bound of its own
+            recursive_loop=lambda_.RecursiveLoop.ALLOW if recursive else None,
             environment={
                 "LOG_LEVEL": settings.log_level,
                 # metrics carry it as their dimension `service`: two environments of an account must differ
@@ -59,8 +62,31 @@ class Function(Construct):
             },
         )
 
+    def allow_itself(self) -> None:
+        """To go on in another invocation. In a policy of its own: the role's own one comes before the function."""
+        iam.Policy(
+            self,
+            "Itself",
+            roles=[self.role],
+            statements=[iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[self.resource.function_arn])],
+        )
+
     def allow(self, *actions: str, on: str | list[str], when: Mapping[str, Any] | None = None) -> None:
         """Permit these actions on these ARNs, and nothing else."""
         self.role.add_to_principal_policy(
             iam.PolicyStatement(actions=list(actions), resources=[on] if isinstance(on, str) else on, conditions=when)
         )
+
+    def allow_secrets(self, secrets: Collection[str]) -> None:
+        """Read these, by their names. Secrets Manager ends an ARN with six characters of its own."""
+        if secrets:
+            self.allow("secretsmanager:GetSecretValue", on=[_secret_arn(self, name) for name in sorted(secrets)])
+
+
+def _secret_arn(scope: Construct, name: str) -> str:
+    return Stack.of(scope).format_arn(
+        service="secretsmanager",
+        resource="secret",
+        resource_name=f"{name}-??????",
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )

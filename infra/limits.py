@@ -7,10 +7,11 @@ import re
 from collections.abc import Container, Iterator
 from dataclasses import fields
 
-from infra import tenants
+from infra import sources, tenants
 from infra.settings import Settings
 
 DAY_S = 86_400
+UPLOAD_COPIES = 4  # of an upload in the worker's memory: as bytes, as text, as a value, and again for the model
 _MONTHS = (30, 60, 90, 120, 150, 180, 365, 400, 545)
 _YEARS = (731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
 LOG_DAYS = (1, 3, 5, 7, 14, *_MONTHS, *_YEARS)  # CloudWatch knows no other retention
@@ -27,6 +28,8 @@ def problems(settings: Settings, priced: Container[str] | None = None) -> list[s
     return [
         *_choices(settings),
         *_identities(settings),
+        *_sources(settings),
+        *_memory(settings),
         *_models(settings, priced),
         *_inequalities(settings),
         *_retentions(settings),
@@ -49,8 +52,9 @@ def _choices(s: Settings) -> Iterator[str]:
     if s.log_days not in LOG_DAYS:
         nearest = min(LOG_DAYS, key=lambda days: abs(days - s.log_days))
         yield f"log_days is {s.log_days}, which CloudWatch does not offer: take {nearest}"
-    if s.sweep_period_s % 60:
-        yield f"sweep_period_s is {s.sweep_period_s}, but the Scheduler counts minutes: take a multiple of 60"
+    for name in ("sweep_period_s", "source_sweep_period_s", "drift_sweep_period_s"):
+        if getattr(s, name) % 60:
+            yield f"{name} is {getattr(s, name)}, but the Scheduler counts minutes: take a multiple of 60"
     if "*" in s.cors_origins and len(s.cors_origins) > 1:
         yield "cors_origins has '*' beside other origins: name the origins, or leave '*' alone"
 
@@ -61,6 +65,30 @@ def _identities(s: Settings) -> Iterator[str]:
     if s.jwt_issuer and s.tenants:
         yield "tenants maps IAM principals, but with jwt_issuer a token names its tenant: remove one"
     yield from tenants.problems(s.tenants)
+
+
+def _sources(s: Settings) -> Iterator[str]:
+    wrong = list(sources.problems(s.sources))
+    yield from wrong
+    if wrong:
+        return
+    binary = sources.binary(s.event_sources)
+    # accept has both in its environment
+    size = len(tenants.environment(s.tenants).encode()) + len(sources.environment(binary).encode())
+    if binary and size > tenants.MAX_BYTES:
+        yield (
+            f"tenants and the binary ones of sources take {size} bytes together, and accept has room for "
+            f"{tenants.MAX_BYTES} of them: use tokens (jwt_issuer), or fewer binary sources"
+        )
+
+
+def _memory(s: Settings) -> Iterator[str]:
+    needed = math.ceil(UPLOAD_COPIES * s.batch_size * s.upload_max_bytes / 1_000_000)
+    if needed > s.worker_memory_mb:
+        yield (
+            f"worker_memory_mb ({s.worker_memory_mb}) must be at least {needed} for {s.batch_size} uploads of "
+            f"upload_max_bytes ({s.upload_max_bytes}) at once: raise it, or lower batch_size or upload_max_bytes"
+        )
 
 
 def _models(s: Settings, priced: Container[str] | None) -> Iterator[str]:
@@ -119,8 +147,14 @@ def _inequalities(s: Settings) -> Iterator[str]:
             "wait_max ({wait_max}) must leave four seconds of query_timeout_s ({query_timeout_s}) to answer",
         ),
         (
-            s.sweep_timeout_s <= s.sweep_period_s,
-            "sweep_timeout_s ({sweep_timeout_s}) must be at most sweep_period_s ({sweep_period_s}), or sweeps overlap",
+            s.sweep_timeout_s + 10 <= s.sweep_period_s,
+            "sweep_timeout_s ({sweep_timeout_s}) must be at least ten seconds below sweep_period_s ({sweep_period_s}), "
+            "or a sweep that died still holds its lease when the next one comes",
+        ),
+        (
+            s.sweep_period_s <= s.source_sweep_period_s <= s.drift_sweep_period_s,
+            "sweep_period_s ({sweep_period_s}), source_sweep_period_s ({source_sweep_period_s}) and "
+            "drift_sweep_period_s ({drift_sweep_period_s}) must not fall: each is dearer than the one before",
         ),
     )
     seen = {**vars(s), "lease_s": s.lease_s, "visibility_s": s.visibility_s, "repair_s": repair_s}
@@ -136,24 +170,36 @@ def _retentions(s: Settings) -> Iterator[str]:
     rules = (
         (
             s.dlq_days >= moved,
-            "dlq_days ({dlq_days}) must be at least work_days and the deadline ({moved}): "
+            "work_days and the deadline ({moved}) must be at most the {dlq_days} days that dead letters are kept: "
             "moving a message to the dead letters does not restart its clock",
         ),
         (
             s.record_days >= redriven,
-            "record_days ({record_days}) must be at least work_days, dlq_days and the deadline ({redriven}), "
-            "or a letter comes back to no record",
+            "record_days ({record_days}) must be at least work_days, the deadline and the {dlq_days} days of a letter "
+            "({redriven}), or a letter comes back to no record",
+        ),
+        (
+            s.sweep_window_days < s.record_days,
+            "sweep_window_days ({sweep_window_days}) must be below record_days ({record_days}), "
+            "or an old event whose record has expired is taken for a lost one, and paid for again",
         ),
         (
             s.answer_days >= answered,
-            "answer_days ({answer_days}) must be at least record_days, work_days, dlq_days and the deadline "
-            "({answered}), or a known answer is paid for again",
+            "answer_days ({answer_days}) must be at least record_days, work_days, the deadline and the {dlq_days} days "
+            "of a letter ({answered}), or a known answer is paid for again",
         ),
         (
             s.object_days >= stored,
-            "object_days ({object_days}) must cover answer_days, and record_days, work_days, dlq_days, "
-            "the deadline and not_before_max_days ({stored}), or a record points to nothing",
+            "object_days ({object_days}) must cover answer_days, and record_days, work_days, the deadline, "
+            "the {dlq_days} days of a letter and not_before_max_days ({stored}), or a record points to nothing",
         ),
     )
-    seen = {**vars(s), "moved": moved, "redriven": redriven, "answered": answered, "stored": stored}
+    seen = {
+        **vars(s),
+        "dlq_days": s.dlq_days,
+        "moved": moved,
+        "redriven": redriven,
+        "answered": answered,
+        "stored": stored,
+    }
     yield from (message.format_map(seen) for holds, message in rules if not holds)

@@ -12,9 +12,11 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.admin import Admin
 from infra.api import STAGE, Api
 from infra.dispatch import Dispatch
 from infra.function import Function
+from infra.inbox import Inbox
 from infra.processing import Processing
 from infra.queues import Queues
 from infra.settings import Settings
@@ -43,24 +45,34 @@ class Monitoring(Construct):
         settings: Settings,
         queues: Queues,
         api: Api,
+        inbox: Inbox,
         dispatch: Dispatch,
         processing: Processing,
         sweep: Sweep,
+        admin: Admin,
     ) -> None:
         super().__init__(scope, construct_id)
         self.alerts = _alerts(self, settings)
         functions = {
             "Accept": api.accept,
             "Query": api.query,
+            "Control": api.control,
+            "Ingest": inbox.ingest,
             "Dispatch": dispatch.dispatch,
             "Worker": processing.worker,
             "Sweep": sweep.sweep,
+            "Admin": admin.admin,
+            "Redrive": admin.redrive,
         }
         self._watch_dead_letters("Work", queues.work_dead_letters)
+        self._watch_dead_letters("Urgent", queues.urgent_dead_letters)
+        self._watch_dead_letters("Inbox", queues.inbox_dead_letters)
         self._watch_dead_letters("Dispatch", dispatch.dead_letters)
         self._watch_dead_letters("Sweep", sweep.dead_letters)
-        self._watch_age(settings, queues.work, dispatch.dispatch)
-        self._watch_sweeps(settings, sweep.sweep)
+        self._watch_dead_letters("Redrive", admin.dead_letters)
+        self._watch_messages(settings, queues)
+        self._watch_age(settings, dispatch.dispatch)
+        self._watch_sweeps(settings)
         self._watch_answers(api)
         for name, function in functions.items():
             self._watch_function(name, function)
@@ -82,13 +94,28 @@ class Monitoring(Construct):
         )
         self._alarm(f"{name}DeadLettersGrowing", growth, 1, "More dead letters than five minutes ago.")
 
-    def _watch_age(self, settings: Settings, work: sqs.Queue, dispatch: Function) -> None:
-        self._alarm(
-            "OldestWorkMessage",
-            work.metric_approximate_age_of_oldest_message(period=_FIVE_MINUTES, statistic="Maximum"),
-            settings.oldest_message_alarm_s,
-            "Work waits too long: raise max_concurrency, or look why the worker is slow.",
-        )
+    def _watch_messages(self, settings: Settings, queues: Queues) -> None:
+        """How long the oldest message has been lying in each queue that somebody must empty."""
+        usual, urgent = settings.oldest_message_alarm_s, settings.oldest_urgent_alarm_s
+        for name, queue, age_s, what in (
+            ("Work", queues.work, usual, "Work waits too long: raise max_concurrency, or look why the worker is slow."),
+            (
+                "Urgent",
+                queues.urgent,
+                urgent,
+                "Urgent work waits: raise urgent_concurrency, or make less of it urgent.",
+            ),
+            (
+                "Inbox",
+                queues.inbox,
+                usual,
+                "Events from outside wait to become jobs: look why ingest does not take them.",
+            ),
+        ):
+            age = queue.metric_approximate_age_of_oldest_message(period=_FIVE_MINUTES, statistic="Maximum")
+            self._alarm(f"Oldest{name}Message", age, age_s, what)
+
+    def _watch_age(self, settings: Settings, dispatch: Function) -> None:
         self._alarm(
             "DispatchLag",
             dispatch.resource.metric("IteratorAge", period=_FIVE_MINUTES, statistic="Maximum"),
@@ -105,22 +132,41 @@ class Monitoring(Construct):
             missing=cloudwatch.TreatMissingData.BREACHING,  # every sweep reports: silence is the worse news
         )
 
-    def _watch_sweeps(self, settings: Settings, sweep: Function) -> None:
-        """What a sweep ends well in spite of, and a schedule that is silent while workers report in its place."""
+    def _watch_sweeps(self, settings: Settings) -> None:
+        """What sweeps put back, what they could not, and schedules that are silent: each part that gets to its end
+        tells a number of its kind, so that its absence is heard."""
+        self._alarm(
+            "SweepRepairs",
+            self._reported(names.SWEEP_REPAIRED, 300, "Sum"),
+            1,
+            "A sweep has put back what had fallen out of the way, or was never recorded.",
+        )
         self._alarm(
             "SweepTroubles",
             self._reported(names.SWEEP_TROUBLES, 2 * settings.sweep_period_s),  # red from one sweep to the next
             1,
-            "A sweep could not read or write a job, or did not get to the end.",
+            "A sweep has failed, could not read or write a job, or does not add up.",
         )
         self._alarm(
-            "SweepSilence",
-            sweep.resource.metric_invocations(period=Duration.seconds(3 * settings.sweep_period_s)),
+            "DriftFound",
+            self._reported(names.DRIFT_FOUND, settings.drift_sweep_period_s),
             1,
-            "Nobody has started a sweep for as long as three of them take turns.",
-            missing=cloudwatch.TreatMissingData.BREACHING,  # Lambda sends no zeros
-            compare=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+            "Jobs are COMPLETED, and their results are gone.",
         )
+        for alarm, metric, period_s, what in (
+            ("SweepSilence", names.DUE_JOBS, settings.sweep_period_s, "due jobs"),
+            ("SourceSweepSilence", names.SOURCE_MISSING, settings.source_sweep_period_s, "events never recorded"),
+            ("DriftSweepSilence", names.DRIFT_FOUND, settings.drift_sweep_period_s, "results that are gone"),
+        ):
+            self._alarm(
+                alarm,
+                self._reported(metric, period_s, "SampleCount"),
+                1,
+                f"No sweep has looked for {what} for two of its periods.",
+                missing=cloudwatch.TreatMissingData.BREACHING,
+                compare=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+                periods=2,
+            )
 
     def _watch_answers(self, api: Api) -> None:
         """A function that answers 503 has not failed as Lambda counts: only the gateway sees it."""
@@ -133,14 +179,14 @@ class Monitoring(Construct):
         )
         self._alarm("ApiErrors", errors, 1, "The API has answered 500 or above: events may have been refused.")
 
-    def _reported(self, metric: str, period_s: int) -> cloudwatch.Metric:
+    def _reported(self, metric: str, period_s: int, statistic: str = "Maximum") -> cloudwatch.Metric:
         """A metric that our functions write into their logs."""
         return cloudwatch.Metric(
             namespace=names.METRIC_NAMESPACE,
             metric_name=metric,
             dimensions_map={names.METRIC_DIMENSION: Stack.of(self).stack_name},
             period=Duration.seconds(period_s),
-            statistic="Maximum",
+            statistic=statistic,
         )
 
     def _watch_function(self, name: str, function: Function) -> None:
@@ -159,13 +205,14 @@ class Monitoring(Construct):
         *,
         missing: cloudwatch.TreatMissingData = _QUIET,
         compare: cloudwatch.ComparisonOperator = _AT_LEAST,
+        periods: int = 1,
     ) -> None:
         alarm = cloudwatch.Alarm(
             self,
             construct_id,
             metric=metric,
             threshold=threshold,
-            evaluation_periods=1,
+            evaluation_periods=periods,
             comparison_operator=compare,
             treat_missing_data=missing,
             alarm_description=f"{description} What to do: docs/operations.md",

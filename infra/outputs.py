@@ -10,6 +10,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.admin import Admin
 from infra.api import Api
 from infra.dispatch import Dispatch
 from infra.monitoring import Monitoring
@@ -33,6 +34,7 @@ class Outputs(Construct):
         api: Api,
         dispatch: Dispatch,
         sweep: Sweep,
+        admin: Admin,
         monitoring: Monitoring,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -46,10 +48,16 @@ class Outputs(Construct):
         self._table("Answers", storage.answers.table_name)
         self._queue("Work", queues.work)
         self._queue("WorkDlq", queues.work_dead_letters)
+        self._queue("Urgent", queues.urgent)
+        self._queue("UrgentDlq", queues.urgent_dead_letters)
+        self._queue("Inbox", queues.inbox)
+        self._queue("InboxDlq", queues.inbox_dead_letters)
         self._queue("DispatchDlq", dispatch.dead_letters)
         self._queue("SweepDlq", sweep.dead_letters)
+        self._queue("RedriveDlq", admin.dead_letters)
         self._topic("JobEvents", notifications.job_events)
         self._topic("Alerts", monitoring.alerts)
+        self._bucket("Uploads", storage.uploads)
         self._bucket("Inputs", storage.inputs)
         self._bucket("Results", storage.results)
 

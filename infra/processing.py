@@ -1,9 +1,10 @@
-"""Where jobs are done: the worker on the work queue, its model, and what it may touch."""
+"""Where jobs are done: the worker on the work and the urgent queue, its model, and what it may touch."""
 
 from __future__ import annotations
 
 from aws_cdk import ArnFormat, Duration, Stack
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.function import Function
@@ -40,20 +41,26 @@ class Processing(Construct):
         )
         _allow_records(self.worker, storage)
         _allow_objects(self.worker, storage)
-        self.worker.allow("sqs:SendMessage", on=queues.work_dead_letters.queue_arn)
+        letters = [queues.work_dead_letters.queue_arn, queues.urgent_dead_letters.queue_arn]
+        self.worker.allow("sqs:SendMessage", on=letters)
         for route in settings.model_routes:
             _allow_model(self.worker, route)
         if settings.mail_from:
             _allow_mail(self.worker, settings.mail_from)
-        queues.work.grant_consume_messages(self.worker.role)  # receive, hide, delete
+        self._serve("Work", queues.work, settings.max_concurrency, settings)
+        # a share of its own: however long the work queue is, an urgent job finds a worker
+        self._serve("Urgent", queues.urgent, settings.urgent_concurrency, settings)
+
+    def _serve(self, name: str, queue: sqs.Queue, max_concurrency: int, settings: Settings) -> None:
+        queue.grant_consume_messages(self.worker.role)  # receive, hide, delete
         lambda_.EventSourceMapping(
             self,
-            "Work",
+            name,
             target=self.worker.resource,
-            event_source_arn=queues.work.queue_arn,
+            event_source_arn=queue.queue_arn,
             batch_size=settings.batch_size,
             max_batching_window=Duration.seconds(settings.batch_window_s),
-            max_concurrency=settings.max_concurrency,
+            max_concurrency=max_concurrency,
             report_batch_item_failures=True,
         )
 
@@ -64,8 +71,8 @@ def _places(storage: Storage, queues: Queues) -> dict[str, str]:
         names.ANSWERS_TABLE: storage.answers.table_name,
         names.INPUTS_BUCKET: storage.inputs.bucket_name,
         names.RESULTS_BUCKET: storage.results.bucket_name,
-        names.WORK_QUEUE_URL: queues.work.queue_url,
-        names.WORK_DLQ_URL: queues.work_dead_letters.queue_url,
+        names.UPLOADS_BUCKET: storage.uploads.bucket_name,
+        **queues.of_work,
     }
 
 
@@ -73,6 +80,7 @@ def _rules(settings: Settings) -> dict[str, str]:
     return {
         names.MODEL_ID: settings.model_routes[0].model_id,
         names.MODEL_TIMEOUT_S: str(settings.model_timeout_s),
+        names.UPLOAD_MAX_BYTES: str(settings.upload_max_bytes),
         names.MAX_ATTEMPTS: str(settings.max_attempts),
         names.RETRY_BASE_S: str(settings.retry_base_s),
         names.RETRY_CAP_S: str(settings.retry_cap_s),
@@ -103,8 +111,11 @@ def _allow_objects(worker: Function, storage: Storage) -> None:
     worker.allow("s3:GetObject", on=[inputs(f"{names.INPUTS_PREFIX}*"), inputs(f"{names.CONTEXT_PREFIX}*")])
     worker.allow("s3:PutObject", on=results(f"{names.RESULTS_PREFIX}*"))
     worker.allow("s3:GetObject", "s3:PutObject", "s3:DeleteObject", on=results(f"{names.ANSWERS_PREFIX}*"))
+    uploads = storage.uploads.arn_for_objects(f"{names.UPLOADS_PREFIX}*")
+    worker.allow("s3:GetObject", "s3:GetObjectVersion", on=uploads)
     # without it a missing object is 403, which looks like a lost permission
-    worker.allow("s3:ListBucket", on=[storage.inputs.bucket_arn, storage.results.bucket_arn])
+    buckets = (storage.inputs, storage.results, storage.uploads)
+    worker.allow("s3:ListBucket", on=[bucket.bucket_arn for bucket in buckets])
 
 
 def _allow_mail(worker: Function, sender: str) -> None:

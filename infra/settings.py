@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
+from infra import sources
 from infra.models import Route, default_model, route
+from lambdas.contracts.sources import Source
 
 
 def number(default: int, low: int, high: int, meaning: str) -> int:
@@ -51,8 +54,9 @@ class Settings:
     throttle_burst: int = number(100, 1, 5_000, "requests at once")
     wait_max: int = number(20, 0, 20, "seconds that `?wait=` may hold an answer; 0 for small accounts")
     accept_timeout_s: int = number(10, 3, 29, "timeout of accept")
+    control_timeout_s: int = number(29, 3, 29, "timeout of control, which cancels, retries and deletes")
     query_timeout_s: int = number(29, 3, 29, "timeout of query; an HTTP API waits 30 s at most")
-    memory_mb: int = number(512, 128, 10_240, "memory of accept, query, dispatch and sweep")
+    memory_mb: int = number(512, 128, 10_240, "memory of every function but the worker")
 
     # the model
     models: tuple[str, ...] = texts(
@@ -71,6 +75,7 @@ class Settings:
     batch_size: int = number(10, 1, 10, "messages per invocation, and threads in it")
     batch_window_s: int = number(0, 0, 300, "seconds to wait for a fuller batch")
     max_concurrency: int = number(5, 2, 1000, "workers at once (MaximumConcurrency of the queue's mapping)")
+    urgent_concurrency: int = number(2, 2, 1000, "workers at once for urgent jobs, beside max_concurrency")
     max_receive_count: int = number(5, 5, 1000, "deliveries before SQS itself moves a message to the dead letters")
     max_attempts: int = number(5, 1, 100, "tries of a job, unless its task says otherwise")
     retry_base_s: int = number(2, 1, 900, "first wait between tries")
@@ -85,30 +90,66 @@ class Settings:
         r"([^@\s]+@[^@\s]+\.[^@\s]+)?",
     )
 
+    # events from outside
+    sources: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=lambda: MappingProxyType({}),
+        metadata={"meaning": "declared sources of events (webhooks): docs/event-sources.md"},
+    )
+    ingest_timeout_s: int = number(30, 10, 900, "timeout of ingest, which turns events in the inbox into jobs")
+    ingest_concurrency: int = number(2, 2, 1000, "ingests at once")
+    upload_max_bytes: int = number(10_000_000, 1_000, 100_000_000, "largest upload through `POST /uploads`, bytes")
+
     # dispatch and repair
     dispatch_timeout_s: int = number(30, 5, 900, "timeout of dispatch; also what a stream record may lag")
     stream_batch_size: int = number(100, 1, 1000, "stream records per invocation")
     stream_age_s: int = number(3600, 60, 86_399, "age at which an undeliverable stream record is given up")
     due_grace_s: int = number(120, 10, 900, "how long after its time a job is left alone by the sweep")
     sweep_period_s: int = number(300, 60, 3600, "time between sweeps, whole minutes")
-    sweep_timeout_s: int = number(120, 60, 900, "timeout of sweep; it keeps its last seconds to end in order")
+    sweep_timeout_s: int = number(120, 30, 890, "timeout of sweep; it keeps its last seconds to end in order")
+    source_sweep_period_s: int = number(3600, 300, 86_400, "time between comparisons with sources, whole minutes")
+    drift_sweep_period_s: int = number(
+        86_400, 3600, 259_200, "time between looks for results that are gone, whole minutes"
+    )
+    sweep_window_days: int = number(30, 1, 365, "how far back sources are compared with the records")
+    source_grace_s: int = number(900, 60, 86_400, "events of a source younger than that may still be on their way")
+    sweep_width: int = number(8, 1, 32, "what a sweep does at once")
+    sweep_rate: int = number(200, 1, 5_000, "what it does in a second, at most")
+    sweep_page: int = number(1_000, 10, 1_000, "objects or records it lists at once")
+
+    admin_timeout_s: int = number(29, 15, 29, "timeout of admin, which looks through dead letters for operators")
+    redrive_timeout_s: int = number(300, 60, 900, "timeout of redrive; it goes on in another invocation")
 
     # what is kept, and for how long
     record_days: int = number(90, 30, 3650, "records, after their end")
     answer_days: int = number(120, 30, 3650, "paid answers: so long none is paid for twice")
     object_days: int = number(150, 30, 3650, "inputs, results and large answers in S3")
     work_days: int = number(4, 1, 13, "messages in the work queue")
-    dlq_days: int = number(14, 2, 14, "dead letters")
     log_days: int = number(30, 1, 3653, "logs")
 
     # when to wake somebody
     oldest_message_alarm_s: int = number(900, 60, 86_400, "age of the oldest work message")
+    oldest_urgent_alarm_s: int = number(300, 60, 86_400, "age of the oldest urgent message")
     oldest_job_alarm_s: int = number(3600, 60, 1_209_600, "how long the oldest open job is overdue")
 
     @property
     def visibility_s(self) -> int:
         """Visibility timeout of the work queue: six times the worker's timeout, and its window."""
         return 6 * self.worker_timeout_s + self.batch_window_s
+
+    @property
+    def inbox_visibility_s(self) -> int:
+        """Visibility timeout of the inbox: six times the timeout of ingest."""
+        return 6 * self.ingest_timeout_s
+
+    @property
+    def dlq_days(self) -> int:
+        """Dead letters are kept for as long as SQS offers: the delivery contract asks for no less."""
+        return 14
+
+    @property
+    def event_sources(self) -> dict[str, Source]:
+        """The declared sources, by name."""
+        return sources.read(self.sources)
 
     @property
     def lease_s(self) -> int:

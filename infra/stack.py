@@ -7,8 +7,11 @@ from typing import Any
 from aws_cdk import Stack
 from constructs import Construct
 
+from infra.admin import Admin
 from infra.api import Api
 from infra.dispatch import Dispatch
+from infra.events import Events
+from infra.inbox import Inbox
 from infra.monitoring import Monitoring
 from infra.notifications import Notifications
 from infra.outputs import Outputs
@@ -31,6 +34,8 @@ class Neverdrop(Stack):
         notifications = Notifications(self, "Notifications")
 
         api = Api(self, "Api", packaging=packaging, settings=settings, storage=storage)
+        Events(self, "Events", settings=settings, api=api, queues=queues)
+        inbox = Inbox(self, "Inbox", packaging=packaging, settings=settings, storage=storage, queues=queues)
         dispatch = Dispatch(
             self,
             "Dispatch",
@@ -52,15 +57,27 @@ class Neverdrop(Stack):
             queues=queues,
             notifications=notifications,
         )
+        admin = Admin(
+            self,
+            "Admin",
+            packaging=packaging,
+            settings=settings,
+            storage=storage,
+            queues=queues,
+            api=api,
+            sweep=sweep,
+        )
         monitoring = Monitoring(
             self,
             "Monitoring",
             settings=settings,
             queues=queues,
             api=api,
+            inbox=inbox,
             dispatch=dispatch,
             processing=processing,
             sweep=sweep,
+            admin=admin,
         )
         Outputs(
             self,
@@ -71,5 +88,6 @@ class Neverdrop(Stack):
             api=api,
             dispatch=dispatch,
             sweep=sweep,
+            admin=admin,
             monitoring=monitoring,
         )

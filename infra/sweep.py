@@ -1,6 +1,8 @@
-"""The repair: every few minutes the sweep looks for jobs that are due and that nobody works on."""
+"""The repair: schedules on which what is stuck, lost or gone is looked for, and the function that does it."""
 
 from __future__ import annotations
+
+import json
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_iam as iam
@@ -8,6 +10,7 @@ from aws_cdk import aws_scheduler as scheduler
 from aws_cdk.aws_lambda_destinations import SqsDestination
 from constructs import Construct
 
+from infra import sources
 from infra.function import Function
 from infra.notifications import Notifications
 from infra.packaging import Packaging
@@ -16,9 +19,12 @@ from infra.settings import Settings
 from infra.storage import Storage
 from lambdas.contracts import names
 
+STUCK = ("stuck", "letters")
+DRIFT = ("drift",)
+
 
 class Sweep(Construct):
-    """`sweep` on its schedule, and the dead letters of sweeps that could not start or did not end."""
+    """`sweep` on its schedules, and the dead letters of sweeps that could not start or did not end."""
 
     def __init__(
         self,
@@ -41,45 +47,100 @@ class Sweep(Construct):
             timeout_s=settings.sweep_timeout_s,
             environment={
                 names.JOBS_TABLE: storage.jobs.table_name,
-                names.WORK_QUEUE_URL: queues.work.queue_url,
-                names.WORK_DLQ_URL: queues.work_dead_letters.queue_url,
+                names.INPUTS_BUCKET: storage.inputs.bucket_name,
+                names.RESULTS_BUCKET: storage.results.bucket_name,
+                names.UPLOADS_BUCKET: storage.uploads.bucket_name,
+                **queues.of_work,
+                names.INBOX_QUEUE_URL: queues.inbox.queue_url,
+                names.INBOX_DLQ_URL: queues.inbox_dead_letters.queue_url,
                 names.JOB_EVENTS_TOPIC_ARN: notifications.job_events.topic_arn,
+                names.SOURCES: sources.environment(settings.event_sources),
+                names.DEADLINE_S: str(settings.deadline_s),
                 names.DUE_GRACE_S: str(settings.due_grace_s),
                 names.SWEEP_PERIOD_S: str(settings.sweep_period_s),
+                names.SWEEP_WINDOW_DAYS: str(settings.sweep_window_days),
+                names.SOURCE_GRACE_S: str(settings.source_grace_s),
+                names.SWEEP_WIDTH: str(settings.sweep_width),
+                names.SWEEP_RATE: str(settings.sweep_rate),
+                names.SWEEP_PAGE: str(settings.sweep_page),
                 names.RECORD_DAYS: str(settings.record_days),
                 names.MAX_ATTEMPTS: str(settings.max_attempts),
             },
+            recursive=True,
         )
-        self.sweep.allow("dynamodb:Query", on=f"{storage.jobs.table_arn}/index/{names.DUE_INDEX}")
-        self.sweep.allow("dynamodb:GetItem", "dynamodb:UpdateItem", on=storage.jobs.table_arn)
-        self.sweep.allow("sqs:SendMessage", on=[queues.work.queue_arn, queues.work_dead_letters.queue_arn])
-        self.sweep.allow("sqs:GetQueueAttributes", on=queues.work.queue_arn)
-        notifications.allow_publishing(self.sweep)
-        self._schedule(settings)
+        self._allow_records(storage)
+        self._allow_objects(storage)
+        self._allow_messages(queues, notifications)
+        self.sweep.allow_itself()
+        listed = {name: source.list for name, source in settings.event_sources.items() if source.list}
+        self.sweep.allow_secrets({str(one["token"]) for one in listed.values() if "token" in one})
+        self._invoke(settings)
+        role = self._scheduler_role()
+        self._schedule("Schedule", STUCK, settings.sweep_period_s, role)
+        self._schedule("SourceSchedule", (names.UPLOADS, *sorted(listed)), settings.source_sweep_period_s, role)
+        self._schedule("DriftSchedule", DRIFT, settings.drift_sweep_period_s, role)
 
-    def _schedule(self, settings: Settings) -> None:
-        """The schedule's letters are failures to invoke; what the function raises goes to its destination."""
-        function = self.sweep.resource
-        period = Duration.seconds(settings.sweep_period_s)
-        function.configure_async_invoke(
+    def _allow_records(self, storage: Storage) -> None:
+        indexes = [f"{storage.jobs.table_arn}/index/{index}" for index in (names.DUE_INDEX, names.UPLOAD_INDEX)]
+        self.sweep.allow("dynamodb:Query", on=indexes)
+        self.sweep.allow(
+            "dynamodb:GetItem",
+            "dynamodb:BatchGetItem",
+            "dynamodb:PutItem",
+            "dynamodb:UpdateItem",
+            "dynamodb:Scan",
+            on=storage.jobs.table_arn,
+        )
+
+    def _allow_objects(self, storage: Storage) -> None:
+        results = storage.results
+        self.sweep.allow(
+            "s3:ListBucketVersions",
+            on=storage.uploads.bucket_arn,
+            when={"StringLike": {"s3:prefix": f"{names.UPLOADS_PREFIX}*"}},
+        )
+        self.sweep.allow("s3:PutObject", on=storage.inputs.arn_for_objects(f"{names.INPUTS_PREFIX}*"))
+        self.sweep.allow("s3:PutObject", on=results.arn_for_objects(f"{names.CERTIFICATES_PREFIX}*"))
+        self.sweep.allow("s3:GetObject", on=results.arn_for_objects(f"{names.RESULTS_PREFIX}*"))
+        self.sweep.allow("s3:ListBucket", on=results.bucket_arn)  # else a result that is gone is 403, not 404
+
+    def _allow_messages(self, queues: Queues, notifications: Notifications) -> None:
+        queues.allow_sending(self.sweep)
+        self.sweep.allow("sqs:SendMessage", on=queues.inbox.queue_arn)
+        self.sweep.allow("sqs:GetQueueAttributes", on=queues.work.queue_arn)
+        letters = (queues.work_dead_letters, queues.urgent_dead_letters, queues.inbox_dead_letters)
+        self.sweep.allow(
+            "sqs:ReceiveMessage",
+            "sqs:ChangeMessageVisibility",
+            "sqs:DeleteMessage",
+            "sqs:GetQueueAttributes",
+            on=[queue.queue_arn for queue in letters],
+        )
+        notifications.allow_publishing(self.sweep)
+
+    def _invoke(self, settings: Settings) -> None:
+        """The schedules' letters are failures to invoke; what the function raises goes to its destination."""
+        self.sweep.resource.configure_async_invoke(
             retry_attempts=0,  # the next sweep is the retry
-            max_event_age=period,
+            max_event_age=Duration.seconds(settings.sweep_period_s),
             on_failure=SqsDestination(self.dead_letters),
         )
-        minutes = settings.sweep_period_s // 60
+
+    def _schedule(self, construct_id: str, parts: tuple[str, ...], period_s: int, role: iam.Role) -> None:
+        minutes = period_s // 60
         scheduler.CfnSchedule(
             self,
-            "Schedule",
-            description="Neverdrop: looks for jobs that are due",
+            construct_id,
+            description=f"Neverdrop: sweeps {', '.join(parts)}",
             schedule_expression=f"rate({minutes} minute{'s' if minutes > 1 else ''})",
             flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
             target=scheduler.CfnSchedule.TargetProperty(
-                arn=function.function_arn,
-                role_arn=self._scheduler_role().role_arn,
-                input="{}",
+                arn=self.sweep.resource.function_arn,
+                role_arn=role.role_arn,
+                input=json.dumps({"parts": parts}),
                 dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(arn=self.dead_letters.queue_arn),
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
-                    maximum_event_age_in_seconds=settings.sweep_period_s, maximum_retry_attempts=2
+                    maximum_event_age_in_seconds=min(period_s, 86_400), maximum_retry_attempts=2
                 ),
             ),
         )
@@ -93,7 +154,7 @@ class Sweep(Construct):
                 "scheduler.amazonaws.com",
                 conditions={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
             ),
-            description="What the sweep's schedule may do",
+            description="What the sweep's schedules may do",
         )
         for action, arn in (
             ("lambda:InvokeFunction", self.sweep.resource.function_arn),

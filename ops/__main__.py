@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-import argparse
+import importlib.util
+import io
 import sys
 
-from ops import doctor, new_task
+NEEDED = ("typer", "rich", "httpx")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; its exit status. What it made goes to stdout, what went wrong to stderr."""
-    parser = argparse.ArgumentParser(prog="python -m ops", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("doctor", help="can this machine build the stack, and this account run it?")
-    task = commands.add_parser("new-task", help="start a new task, a folder under lambdas/tasks")
-    task.add_argument("name", help="like extract-dates")
-    chosen = parser.parse_args(arguments)
-    if chosen.command == "new-task":
-        return _new_task(chosen.name)
-    return doctor.run()
-
-
-def _new_task(name: str) -> int:
+    """Run one command; its exit code. What was asked for goes to stdout, everything else to stderr."""
+    words = sys.argv[1:] if arguments is None else arguments
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        return _before_setup(words, missing)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a narrow locale is no reason to fail
     try:
-        print(new_task.create(name))
-    except new_task.BadNameError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        from ops.commands.assembly import app  # noqa: PLC0415
+
+        app(words, prog_name="python -m ops")
+    except SystemExit as end:
+        return int(end.code or 0)
+    except KeyboardInterrupt:
+        return 130
     return 0
+
+
+def _before_setup(words: list[str], missing: list[str]) -> int:
+    """The doctor can be asked by any Python: it is there to say what is missing."""
+    if words == ["doctor"]:
+        from ops import doctor  # noqa: PLC0415
+
+        return doctor.run()
+    print(f"error: {', '.join(missing)} not installed: make setup, and run with .venv/bin/python", file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from ops.findings import Finding, failed, ok, unknown
 from ops.synthesized import Needs
 
 Clients = Callable[[str], Any]
+ROOM_FOR_OTHERS = 3  # the door, dispatch, sweep
 AFTER_CREDENTIALS = ("bootstrap", "model access", "Lambda quota", "Bedrock quota")
 
 
@@ -97,10 +98,11 @@ def _model_access(clients: Clients, needs: Needs) -> Finding:
 
 def _lambda_quota(clients: Clients, needs: Needs) -> Finding:
     limit = clients("lambda").get_account_settings()["AccountLimit"]["ConcurrentExecutions"]
-    others = needs.functions - 1
-    seen = f"{limit} concurrent executions; workers take up to {needs.max_concurrency}, {others} others share the rest"
-    if limit < needs.max_concurrency + others:
-        fix = "ask Service Quotas for 1,000 (Lambda → Concurrent executions), or lower `max_concurrency`"
+    queues = needs.max_concurrency
+    seen = f"{limit} concurrent executions; queues take up to {queues}, the door, dispatch and sweep share the rest"
+    if limit < queues + ROOM_FOR_OTHERS:
+        over = queues + ROOM_FOR_OTHERS - limit
+        fix = f"ask Service Quotas for 1,000 (Lambda → Concurrent executions), or lower `max_concurrency` by {over}"
         return failed("Lambda quota", seen, fix)
     return ok("Lambda quota", seen)
 

@@ -10,13 +10,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Needs:
-    """Region, model and concurrency of the stack, and the bootstrap that its deployment relies on."""
+    """Region, model and concurrency of the stack, and the bootstrap that its deployment relies on.
+
+    `max_concurrency`: what all its queues together may have running at once."""
 
     stack: str
     region: str
     model_id: str
     max_concurrency: int
-    functions: int
     bootstrap_version: int
     bootstrap_parameter: str
 
@@ -53,8 +54,7 @@ def read(cdk_out: Path) -> Needs | None:
         stack=name,
         region=stack["environment"].rsplit("/", 1)[-1],
         model_id=_model(functions),
-        max_concurrency=max(_concurrency(one) for one in resources),
-        functions=len(functions),
+        max_concurrency=sum(_concurrency(one) for one in resources),
         bootstrap_version=properties.get("requiresBootstrapStackVersion", 6),
         bootstrap_parameter=properties.get("bootstrapStackVersionSsmParameter", "/cdk-bootstrap/hnb659fds/version"),
     )

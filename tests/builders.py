@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -12,8 +13,10 @@ from lambdas.contracts.validation import compile_schema
 from lambdas.core import ids, times
 from lambdas.core.batch import Delivery
 from lambdas.core.canonical import canonical, sha256
+from lambdas.core.envelope import Unreadable, letter_about_message, written
 from lambdas.core.job import Job, from_record
 from lambdas.core.policy import RetryPolicy
+from lambdas.core.ports import Found
 from lambdas.core.tasks import Context, Declaration, Task
 
 NOW = datetime(2026, 11, 29, 15, 30, 44, 123_000, tzinfo=UTC)
@@ -139,6 +142,29 @@ def any_delivery(body: str | None = None, **over: Any) -> Delivery:
     return Delivery(**values)
 
 
+_FOUND = itertools.count(1)
+
+
+def any_found(body: str | None = None, **over: Any) -> Found:
+    """A letter as it lies in a queue of dead letters: by default that of a FAILED job."""
+    number = next(_FOUND)
+    values: dict[str, Any] = {
+        "message_id": f"message-{number}",
+        "receipt": f"receipt of message-{number}",
+        "body": any_letter_body() if body is None else body,
+        "attributes": {},
+        "sent_at": NOW,
+        **over,
+    }
+    return Found(**values)
+
+
+def unreadable_found(body: str, reason: str = "MALFORMED_MESSAGE", detail: str = "not JSON", **over: Any) -> Found:
+    """A letter about a message that was no good, as a worker sends it."""
+    letter = letter_about_message(body, Unreadable(reason, detail), NOW)
+    return any_found(written(letter), **{"attributes": {"event_type": letter["event_type"]}, **over})
+
+
 # --- requests ------------------------------------------------------------------------------------
 def any_request(**over: Any) -> dict[str, Any]:
     """A body of POST /jobs as a value; a field that is None is left out."""
@@ -157,10 +183,11 @@ def any_task(
     type_: str = "summarize",
     retry: RetryPolicy | None = None,
     reuse: Any = "tenant",
+    input_: Mapping[str, Any] | None = None,
     output: Mapping[str, Any] | None = None,
 ) -> Task:
-    schema = output if output is not None else {"type": "object"}
-    return Task(Declaration(type_, retry, reuse), run, compile_schema(schema))
+    checks = (compile_schema(schema if schema is not None else {"type": "object"}) for schema in (input_, output))
+    return Task(Declaration(type_, retry, reuse), run, *checks)
 
 
 def item_bytes(value: Any) -> int:

@@ -7,26 +7,36 @@ from __future__ import annotations
 import copy
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from lambdas.contracts.names import COMPLETED
 from lambdas.core import times
 from lambdas.core.job import UnreadableRecord
 from lambdas.core.outcomes import NotDone, Permanent
 from lambdas.core.ports import (
+    Answer,
     AnswerNotStored,
     AnswerPending,
     Applied,
+    Completed,
     EffectNotRecorded,
+    Found,
+    Item,
     Kept,
     Message,
     Missing,
     ModelRequest,
+    ObjectVersion,
     Refused,
     Reply,
+    Stored,
+    TooLarge,
     Unavailable,
+    UploadRow,
+    VersionPage,
 )
 from lambdas.core.protocol import Change
 from tests.builders import NOW
@@ -157,21 +167,103 @@ class FakeJobStore:
         self._called("read_many")
         return [copy.deepcopy(self.records[job_id]) for job_id in job_ids if job_id in self.records]
 
-    def due(self, shard: str, before: datetime, limit: int) -> list[str]:
+    def due(self, shard: str, before: datetime, after: tuple[str, str] | None, limit: int) -> list[tuple[str, str]]:
         self._called("due")
         trouble = self.troubles.take(f"due {shard}", "due")
         if trouble:
             raise _raised(trouble, f"due {shard}")
         at = times.text(before)
-        rows = [record for record in self.records.values() if record.get("due_shard") == shard]
-        rows = [record for record in rows if record.get("due_at", "~") < at]
-        return [record["pk"] for record in sorted(rows, key=lambda record: record["due_at"])][:limit]
+        rows = [
+            (record["due_at"], record["pk"]) for record in self.records.values() if record.get("due_shard") == shard
+        ]
+        return [row for row in sorted(rows) if row[0] < at and (after is None or row > after)][:limit]
 
     def of_tenant(self, shard: str, before: tuple[str, str] | None, limit: int) -> list[tuple[str, str]]:
         self._called("of_tenant")
         found = self.records.values()
         rows = [(row["created_at"], row["pk"]) for row in found if row.get("tenant_shard") == shard]
         return [row for row in sorted(rows, reverse=True) if before is None or row < before][:limit]
+
+
+class FakeInventory:
+    """The Inventory port on a fake store's records; `behind`: jobs that the index does not have yet."""
+
+    def __init__(self, store: FakeJobStore) -> None:
+        self.store = store
+        self.behind: set[str] = set()
+        self.troubles = Troubles()
+
+    def uploads(self, shard: str, after: str, limit: int) -> list[UploadRow]:
+        trouble = self.troubles.take("uploads")
+        if trouble:
+            raise _raised(trouble, "uploads")
+        records = [one for one in self.store.records.values() if one.get("upload_shard") == shard]
+        found = [one for one in records if one["upload_key"] > after and one["pk"] not in self.behind]
+        rows = sorted((one["upload_key"], one["pk"], one["status"]) for one in found)[:limit]
+        split = ((*key.rpartition("\0")[::2], job_id, status) for key, job_id, status in rows)
+        return [UploadRow(key, version, job_id, status) for key, version, job_id, status in split]
+
+    def completed(self, after: str, limit: int) -> tuple[list[Completed], str]:
+        trouble = self.troubles.take("completed")
+        if trouble:
+            raise _raised(trouble, "completed")
+        page = [pk for pk in sorted(self.store.records) if pk > after][:limit]
+        records = [self.store.records[pk] for pk in page if self.store.records[pk]["status"] == COMPLETED]
+        found = [Completed(one["pk"], one["result_key"], one["finished_at"]) for one in records]
+        return found, page[-1] if len(page) == limit else ""
+
+
+class FakeListing:
+    """The Listing port over versions in any order, with the pages that S3 would make of them."""
+
+    def __init__(self, *versions: ObjectVersion) -> None:
+        self.found = list(versions)
+        self.pages: list[tuple[str, str] | None] = []
+        self.troubles = Troubles()
+
+    def versions(self, prefix: str, after: tuple[str, str] | None, limit: int) -> VersionPage:
+        self.pages.append(after)
+        trouble = self.troubles.take("versions")
+        if trouble:
+            raise _raised(trouble, "versions")
+        newest_first = sorted(self.found, key=lambda one: one.modified, reverse=True)
+        ordered = [one for one in sorted(newest_first, key=lambda one: one.key) if one.key.startswith(prefix)]
+        start = 0
+        if after:
+            of_key = [at for at, one in enumerate(ordered) if (one.key, one.version or "null") == after]
+            start = of_key[0] + 1 if of_key else sum(one.key <= after[0] for one in ordered)
+        page = ordered[start : start + limit]
+        more = start + limit < len(ordered)
+        return VersionPage(page, (page[-1].key, page[-1].version or "null") if more else None)
+
+
+class FakeWorkers:
+    """The Workers port, one thing after the other."""
+
+    def each(
+        self, items: Iterable[Item], act: Callable[[Item], Answer], *, needs: Callable[[Item], bool] = lambda item: True
+    ) -> Iterator[tuple[Item, Answer | Unavailable | None]]:
+        for item in items:
+            answer: Answer | Unavailable | None = None
+            try:
+                answer = act(item) if needs(item) else None
+            except Unavailable as trouble:
+                answer = trouble
+            yield item, answer
+
+    def call(self, act: Callable[[], Answer]) -> Answer:
+        return act()
+
+
+class FakeTurn:
+    """A part's share of an invocation: time as the test says; `saves` counts the points at which it could be saved."""
+
+    def __init__(self, in_time: Callable[[], bool] = lambda: True) -> None:
+        self.in_time = in_time
+        self.saves = 0
+
+    def save(self) -> None:
+        self.saves += 1
 
 
 def _must_be_storable(value: Any) -> None:
@@ -218,6 +310,91 @@ class FakeObjects:
 
     def delete(self, key: str) -> None:
         self.objects.pop(key, None)
+
+    def delete_many(self, keys: Sequence[str]) -> None:
+        self.order.append("delete_many")
+        assert 0 < len(keys) <= 1_000, "S3 takes so many"
+        trouble = self.troubles.take("delete_many")
+        if trouble:
+            raise _raised(trouble, "delete_many")
+        for key in keys:
+            self.objects.pop(key, None)
+
+
+class FakeUploads:
+    """The Uploads port in memory: versions of objects, as (key, version)."""
+
+    def __init__(self, *versions: tuple[str, str]) -> None:
+        self.versions = list(versions)
+        self.troubles = Troubles()
+
+    def delete(self, key: str, version: str) -> None:
+        trouble = self.troubles.take("delete")
+        if trouble:
+            raise _raised(trouble, f"delete {key}")
+        self.versions = [one for one in self.versions if one[0] != key or version not in ("", one[1])]
+
+
+class FakeUploaded:
+    """The UploadedObjects and UploadForms ports in memory: per key its versions, the oldest first, with their content
+    types and bytes. `put` and `lose` are the world's doing."""
+
+    def __init__(self) -> None:
+        self.versions: dict[str, list[tuple[Stored, str, bytes]]] = defaultdict(list)
+        self.forms: list[dict[str, Any]] = []
+        self.troubles = Troubles()
+
+    def put(self, key: str, body: bytes = b"{}", content_type: str = "application/json") -> Stored:
+        number = sum(map(len, self.versions.values())) + 1
+        stored = Stored(key, f"version-{number}", f"etag-{number}", len(body))
+        self.versions[key].append((stored, content_type, body))
+        return stored
+
+    def lose(self, stored: Stored) -> None:
+        self.versions[stored.key] = [one for one in self.versions[stored.key] if one[0] != stored]
+
+    def read(self, key: str, version: str, etag: str, limit: int) -> tuple[str, bytes]:
+        trouble = self.troubles.take("read")
+        if trouble:
+            raise _raised(trouble, f"read {key}")
+        found = [one for one in self.versions[key] if one[0].version == version]
+        if not found:
+            raise Missing(key)
+        _, content_type, body = found[0]
+        if len(body) > limit:
+            raise TooLarge(key)
+        return content_type, body
+
+    def first(self, key: str) -> Stored | None:
+        trouble = self.troubles.take("first")
+        if trouble:
+            raise _raised(trouble, f"first {key}")
+        return self.versions[key][0][0] if self.versions[key] else None
+
+    def form(self, key: str, content_type: str, most: int, expires_s: int) -> tuple[str, dict[str, str]]:
+        self.forms.append({"key": key, "content_type": content_type, "most": most, "expires_s": expires_s})
+        return "https://uploads.test/", {"key": key, "Content-Type": content_type, "policy": "signed"}
+
+
+class FakeSecrets:
+    """The Secrets port: what is kept is as old as the clock says, and is read again when that is too old."""
+
+    def __init__(self, now: Callable[[], datetime] = lambda: NOW, **current: tuple[str, ...]) -> None:
+        self.current = current
+        self.now = now
+        self.reads: list[str] = []
+        self.troubles = Troubles()
+        self._kept: dict[str, tuple[datetime, tuple[str, ...]]] = {}
+
+    def read(self, name: str, age_s: float) -> tuple[str, ...]:
+        kept = self._kept.get(name)
+        if kept is None or (self.now() - kept[0]).total_seconds() > age_s:
+            trouble = self.troubles.take("read")
+            if trouble:
+                raise _raised(trouble, f"read {name}")
+            self.reads.append(name)
+            kept = self._kept[name] = (self.now(), self.current[name])
+        return kept[1]
 
 
 def any_reply(text: str = "All three are safe.", stop_reason: str = "end_turn", **over: int) -> Reply:
@@ -414,6 +591,137 @@ class FakeLetters:
             return set(range(len(messages)))
         self.sent += messages
         return set()
+
+
+class FakeSender:
+    """The Sender port: a queue that keeps what it was sent. `refuses`: positions are judged by their message."""
+
+    def __init__(self, refuses: Callable[[Message], bool] = lambda message: False) -> None:
+        self.sent: list[Message] = []
+        self.refuses = refuses
+
+    def send(self, messages: Sequence[Message]) -> set[int]:
+        refused = {position for position, message in enumerate(messages) if self.refuses(message)}
+        self.sent += [message for position, message in enumerate(messages) if position not in refused]
+        return refused
+
+
+class FakeDeadLetters:
+    """The DeadLetters port: what is received is hidden until it is shown again, removed, or its time is over."""
+
+    def __init__(self, *found: Found, now: Callable[[], datetime] = lambda: NOW) -> None:
+        self.lying = {one.message_id: one for one in found}
+        self.hidden_until: dict[str, datetime] = {}
+        self.calls: list[str] = []
+        self.stuck: set[str] = set()  # messages that cannot be removed
+        self.troubles = Troubles()
+        self.now = now
+
+    def add(self, *found: Found) -> None:
+        self.lying |= {one.message_id: one for one in found}
+
+    @property
+    def visible(self) -> list[Found]:
+        return [one for one in self.lying.values() if self.hidden_until.get(one.message_id, self.now()) <= self.now()]
+
+    def receive(self, *, hide_s: int, wait_s: int = 0) -> list[Found]:
+        self.calls.append("receive")
+        trouble = self.troubles.take("receive")
+        if trouble:
+            raise _raised(trouble, "receive")
+        page = self.visible[:10]
+        self.hidden_until |= {one.message_id: self.now() + timedelta(seconds=hide_s) for one in page}
+        return page
+
+    def show(self, receipts: Sequence[str]) -> None:
+        self.calls.append("show")
+        for message in self._of(receipts):
+            self.hidden_until.pop(message, None)
+
+    def remove(self, receipts: Sequence[str]) -> set[int]:
+        self.calls.append("remove")
+        left = {position for position, message in enumerate(self._of(receipts)) if message in self.stuck}
+        for message in self._of(receipts):
+            if message not in self.stuck:
+                self.lying.pop(message, None)
+        return left
+
+    def total(self) -> int:
+        return len(self.lying)
+
+    def _of(self, receipts: Sequence[str]) -> list[str]:
+        return [receipt.removeprefix("receipt of ") for receipt in receipts]
+
+
+class FakeLedger:
+    """The Ledger port in memory. `before`: called with the name of each write; what it raises, the caller feels."""
+
+    def __init__(self, before: Callable[[str], None] = lambda name: None) -> None:
+        self.items: dict[tuple[str, str], dict[str, Any]] = {}
+        self.troubles = Troubles()
+        self.before = before
+
+    def _called(self, name: str) -> None:
+        self.before(name)
+        trouble = self.troubles.take(name)
+        if trouble:
+            raise _raised(trouble, name)
+
+    def take(self, name: str, holder: str, now: datetime, until: datetime) -> Record | None:
+        self._called("take")
+        lease = self.items.setdefault((f"lease#{name}", "lease"), {"state": {}})
+        if lease.get("lease_until", "") >= times.text(now) and lease["holder"] != holder:
+            return None
+        lease |= {"holder": holder, "lease_until": times.text(until)}
+        return copy.deepcopy(lease["state"])  # type: ignore[no-any-return]
+
+    def keep(self, name: str, holder: str, until: datetime, state: Record) -> bool:
+        return self._held(name, holder, {"lease_until": times.text(until), "state": copy.deepcopy(dict(state))})
+
+    def give_back(self, name: str, holder: str, state: Record) -> bool:
+        given = self._held(name, holder, {"state": copy.deepcopy(dict(state))})
+        if given:
+            self.items[f"lease#{name}", "lease"].pop("lease_until", None)
+        return given
+
+    def _held(self, name: str, holder: str, changes: dict[str, Any]) -> bool:
+        self._called("keep")
+        lease = self.items.get((f"lease#{name}", "lease"), {})
+        if lease.get("holder") != holder:
+            return False
+        _must_be_storable(changes)
+        lease |= changes
+        return True
+
+    def create(self, pk: str, sk: str, fields: Record) -> bool:
+        self._called("create")
+        _must_be_storable(fields)
+        if (pk, sk) in self.items:
+            return self._has(pk, sk, fields)
+        self.items[pk, sk] = {**copy.deepcopy(dict(fields)), "pk": pk, "sk": sk}
+        return True
+
+    def save(self, pk: str, sk: str, fields: Record, when: Record | None = None) -> bool:
+        self._called("save")
+        _must_be_storable(fields)
+        item = self.items.get((pk, sk))
+        if item is None or any(item.get(name) != value for name, value in (when or {}).items()):
+            return self._has(pk, sk, fields)
+        item |= copy.deepcopy(dict(fields))
+        return True
+
+    def _has(self, pk: str, sk: str, fields: Record) -> bool:
+        item = self.items.get((pk, sk))
+        return item is not None and all(item.get(name) == value for name, value in fields.items())
+
+    def read(self, pk: str, sk: str) -> Record | None:
+        self._called("read")
+        return copy.deepcopy(self.items.get((pk, sk)))
+
+    def page(self, pk: str, after: str, limit: int) -> list[Record]:
+        self._called("page")
+        found: list[Record] = [item for (owner, sk), item in sorted(self.items.items()) if owner == pk and sk > after]
+        return copy.deepcopy(found[:limit])
 
 
 class Notices:

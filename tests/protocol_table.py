@@ -25,6 +25,7 @@ VALUES = {
     "claim_id": "mine",
     "seen_status": "as read",
     "seen_attempt": "as read",
+    "late_cost": "as read",
     "soon": f"now + {SKEW_S:g} s",
     "max_tries": "the policy's most",
 }

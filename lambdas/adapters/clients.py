@@ -25,6 +25,19 @@ from lambdas.core.ports import Unavailable
 # Errors before a request left the house: whatever it asked for was certainly not done.
 NOTHING_SENT = (ConnectTimeoutError, EndpointConnectionError, NoCredentialsError, NoRegionError)
 
+# What AWS says to who asks too much.
+THROTTLES = frozenset(
+    {
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "SlowDown",
+        "ThrottlingException",
+        "Throttling",
+        "TooManyRequestsException",
+    }
+)
+
 POOL = 16  # a batch of ten in threads, and some
 
 # Our stores: short waits, three attempts in all. Every write is made so that a repeat of it is harmless.
@@ -34,6 +47,7 @@ _STORES = Config(
     retries={"mode": "standard", "total_max_attempts": 3},
     max_pool_connections=POOL,
     signature_version="v4",  # for presigned URLs too: boto3 makes older ones for S3 in us-east-1
+    s3={"addressing_style": "virtual"},  # else presigned URLs of any region lead to us-east-1, which redirects them
 )
 
 
@@ -73,7 +87,8 @@ def as_unavailable(what: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        raise Unavailable(f"{what}: {error}", unknown=_may_have_happened(error)) from error
+        unknown, throttled = _may_have_happened(error), code_of(error) in THROTTLES
+        raise Unavailable(f"{what}: {error}", unknown=unknown, throttled=throttled) from error
     except (BotoCoreError, HTTPClientError) as error:
         raise Unavailable(f"{what}: {error}", unknown=True) from error
 

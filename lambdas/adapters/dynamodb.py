@@ -108,21 +108,19 @@ class DynamoJobStore:
                     return items
         raise Unavailable("reading jobs: the table keeps back what was asked", unknown=False)
 
-    def due(self, shard: str, before: Instant, limit: int) -> list[str]:
+    def due(self, shard: str, before: Instant, after: tuple[str, str] | None, limit: int) -> list[tuple[str, str]]:
         rows = self._query(
             IndexName=DUE_INDEX,
             KeyConditionExpression="#shard = :shard AND #due < :before",
             ExpressionAttributeNames={"#shard": DUE_SHARD, "#due": DUE_AT},
             ExpressionAttributeValues={":shard": {"S": shard}, ":before": {"S": times.text(before)}},
             limit=limit,
+            **_start({DUE_SHARD: shard, DUE_AT: after[0], "pk": after[1], "sk": JOB_SK} if after else None),
         )
-        return [row["pk"] for row in rows if row["sk"] == JOB_SK]
+        return [(row[DUE_AT], row["pk"]) for row in rows if row["sk"] == JOB_SK]
 
     def of_tenant(self, shard: str, before: tuple[str, str] | None, limit: int) -> list[tuple[str, str]]:
-        start = {}
-        if before:
-            last = {TENANT_SHARD: shard, CREATED_AT: before[0], "pk": before[1], "sk": JOB_SK}
-            start = {"ExclusiveStartKey": to_item(last)}
+        last = {TENANT_SHARD: shard, CREATED_AT: before[0], "pk": before[1], "sk": JOB_SK} if before else None
         rows = self._query(
             IndexName=TENANT_INDEX,
             KeyConditionExpression="#shard = :shard",
@@ -130,7 +128,7 @@ class DynamoJobStore:
             ExpressionAttributeValues={":shard": {"S": shard}},
             ScanIndexForward=False,
             limit=limit,
-            **start,
+            **_start(last),
         )
         return [(row[CREATED_AT], row["pk"]) for row in rows]
 
@@ -200,6 +198,10 @@ def _key(job_id: str) -> dict[str, Any]:
     if not job_id:
         raise ValueError("a job id must not be empty")
     return {"pk": {"S": job_id}, "sk": {"S": JOB_SK}}
+
+
+def _start(last: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {"ExclusiveStartKey": to_item(last)} if last else {}
 
 
 def _standing(error: ClientError) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TypeVar, cast
 
-from lambdas.contracts import names
+from lambdas.contracts import names, sources
+from lambdas.contracts.sources import Source
 from lambdas.core.policy import Jitter, Limits, RetryPolicy
 
 T = TypeVar("T")
@@ -43,6 +44,11 @@ class Environment:
         return dict(json.loads(self._variables.get(names.TENANTS) or "{}"))
 
     @property
+    def sources(self) -> dict[str, Source]:
+        """The declared sources of events, by name."""
+        return sources.read(self._variables.get(names.SOURCES, ""))
+
+    @property
     def limits(self) -> Limits:
         default = Limits()
         retry = RetryPolicy(
@@ -57,6 +63,7 @@ class Environment:
             sweep_period_s=self.number(names.SWEEP_PERIOD_S, default.sweep_period_s),
             record_days=self.number(names.RECORD_DAYS, default.record_days),
             max_samples=self.number(names.MAX_SAMPLES, default.max_samples),
+            upload_bytes=self.number(names.UPLOAD_MAX_BYTES, default.upload_bytes),
             not_before_s=self.number(names.NOT_BEFORE_MAX_S, default.not_before_s),
             model_timeout_s=self.number(names.MODEL_TIMEOUT_S, default.model_timeout_s),
             retry=retry,

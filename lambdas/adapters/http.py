@@ -32,6 +32,11 @@ def header(event: Mapping[str, Any], name: str) -> str | None:
     return None
 
 
+def path_parameter(event: Mapping[str, Any], name: str) -> str:
+    """Empty when the route has none."""
+    return str((event.get("pathParameters") or {}).get(name, ""))
+
+
 def authorizer_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
     found = (event.get("requestContext") or {}).get("authorizer") or {}
     return found if isinstance(found, Mapping) else {}
@@ -39,6 +44,11 @@ def authorizer_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def answer(status: int, body: Mapping[str, Any], **headers: str) -> dict[str, Any]:
     return _response(status, json.dumps(body), JSON, headers)
+
+
+def nothing(status: int) -> dict[str, Any]:
+    """An answer without a body."""
+    return {"statusCode": status, "headers": {"cache-control": "no-store"}, "body": "", "isBase64Encoded": False}
 
 
 def problem(found: Problem, **headers: str) -> dict[str, Any]:

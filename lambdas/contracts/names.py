@@ -29,16 +29,39 @@ DUE_AT: Final = "due_at"
 TENANT_INDEX: Final = "by_tenant"
 TENANT_SHARD: Final = "tenant_shard"
 CREATED_AT: Final = "created_at"
+UPLOAD_INDEX: Final = "by_upload"  # sparse: jobs that an object in the uploads bucket became, in the order of its keys
+UPLOAD_SHARD: Final = "upload_shard"
+UPLOAD_KEY: Final = "upload_key"
+STATUS: Final = "status"
 
 # --- the answers (idempotency) table -------------------------------------------------------------
 ANSWER_KEY: Final = "id"
 ANSWER_TTL_ATTRIBUTE: Final = "expiration"
+
+# --- items of operations: never `sk = job`, so that the stream's filter passes them by ---------------
+LEASE_SK: Final = "lease"  # pk `lease#<name>`: one at a time, and where the last one stopped
+SWEEP_SK: Final = "sweep"  # pk `sweep#<id>`
+REDRIVE_SK: Final = "redrive"  # pk `redrive#<id>`
+REVIEW_PK: Final = "review"  # sk: the letter's id; what an operator decided about it, and why
+
+# --- sources of events ---------------------------------------------------------------------------
+UPLOADS: Final = "uploads"  # the source that every deployment has
+# attributes of a message in the inbox; API Gateway writes them, or `admin` for a repaired one, never the sender
+INBOX_SOURCE: Final = "source"
+INBOX_REQUEST: Final = "request_id"
+INBOX_RECEIVED: Final = "received_ms"  # epoch milliseconds at the door
+INBOX_HEADERS: Final = ("signature", "event_id", "timestamp")  # the source's own headers, as far as it declares them
+INBOX_ENCODING: Final = "encoding"  # "base64" where the body's bytes are no text
+INBOX_REVIEW: Final = "review_id"  # an operator repaired it: checked for its schema, not for its signature
+INBOX_RETURNS: Final = "returns"  # how often the sweep has put it back from the dead letters
 
 # --- S3 prefixes ---------------------------------------------------------------------------------
 INPUTS_PREFIX: Final = "inputs/"
 CONTEXT_PREFIX: Final = "context/"
 RESULTS_PREFIX: Final = "results/"
 ANSWERS_PREFIX: Final = "answers/"
+UPLOADS_PREFIX: Final = "uploads/"
+CERTIFICATES_PREFIX: Final = "sweeps/"
 
 # --- environment variables: where things are -----------------------------------------------------
 JOBS_TABLE: Final = "JOBS_TABLE"
@@ -47,16 +70,32 @@ INPUTS_BUCKET: Final = "INPUTS_BUCKET"
 RESULTS_BUCKET: Final = "RESULTS_BUCKET"
 WORK_QUEUE_URL: Final = "WORK_QUEUE_URL"
 WORK_DLQ_URL: Final = "WORK_DLQ_URL"
+URGENT_QUEUE_URL: Final = "URGENT_QUEUE_URL"
+URGENT_DLQ_URL: Final = "URGENT_DLQ_URL"
+INBOX_QUEUE_URL: Final = "INBOX_QUEUE_URL"
+INBOX_DLQ_URL: Final = "INBOX_DLQ_URL"
+UPLOADS_BUCKET: Final = "UPLOADS_BUCKET"
 DISPATCH_DLQ_URL: Final = "DISPATCH_DLQ_URL"
 JOB_EVENTS_TOPIC_ARN: Final = "JOB_EVENTS_TOPIC_ARN"
+
+REDRIVE_FUNCTION: Final = "REDRIVE_FUNCTION"  # its name, to start it
+SWEEP_FUNCTION: Final = "SWEEP_FUNCTION"  # its name, for whoever starts one
+
+SOURCES: Final = "SOURCES"  # JSON object: the declared sources of events by name
 
 # --- environment variables: settings (whole seconds and days) ------------------------------------
 TENANTS: Final = "TENANTS"  # JSON object {principal ARN: tenant id}; with IAM, who is not named is its account
 WAIT_MAX_S: Final = "WAIT_MAX_S"
+UPLOAD_MAX_BYTES: Final = "UPLOAD_MAX_BYTES"
 DEADLINE_S: Final = "DEADLINE_S"
 NOT_BEFORE_MAX_S: Final = "NOT_BEFORE_MAX_S"  # how far ahead `not_before` may lie: inputs in S3 are kept for that
 DUE_GRACE_S: Final = "DUE_GRACE_S"
 SWEEP_PERIOD_S: Final = "SWEEP_PERIOD_S"
+SWEEP_WINDOW_DAYS: Final = "SWEEP_WINDOW_DAYS"  # how far back sources are compared with the records
+SOURCE_GRACE_S: Final = "SOURCE_GRACE_S"  # younger events may still be on their way
+SWEEP_WIDTH: Final = "SWEEP_WIDTH"  # what a sweep does at once
+SWEEP_RATE: Final = "SWEEP_RATE"  # and in a second, at most
+SWEEP_PAGE: Final = "SWEEP_PAGE"  # objects and items listed at once
 RECORD_DAYS: Final = "RECORD_DAYS"
 ANSWER_DAYS: Final = "ANSWER_DAYS"
 MODEL_ID: Final = "MODEL_ID"
@@ -73,5 +112,11 @@ METRIC_NAMESPACE: Final = "Neverdrop"
 METRIC_DIMENSION: Final = "service"  # what Powertools adds by itself; its value is POWERTOOLS_SERVICE_NAME
 # emitted by every sweep, 0 when nothing is due, and by workers, for the jobs that they put off
 OLDEST_OPEN_JOB: Final = "OldestOpenJobSeconds"
-# jobs that a sweep could not read or write, and one more when it did not get to the end
+# what a part of a sweep could not read, write or account for, and one more when it failed
 SWEEP_TROUBLES: Final = "SweepTroubles"
+# one number for each part of a sweep that has ended: what it put back
+SWEEP_REPAIRED: Final = "SweepRepaired"
+# one number for each sweep of its kind that got to its end, 0 when all is well: their absence is an alarm, too
+DUE_JOBS: Final = "DueJobs"
+SOURCE_MISSING: Final = "SourceMissing"
+DRIFT_FOUND: Final = "DriftFound"

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 DEPTH_MAX = 32
 DIGITS_MAX = 100
+NAME_MAX = 64  # characters of a name in a pointer
 
 
 class Malformed(ValueError):
@@ -47,7 +48,25 @@ def parse(raw: bytes) -> Any:
 
 
 def pointer(parts: Sequence[str | int]) -> str:
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+    """As RFC 6901 writes it. Of a long name only the beginning: a stranger chooses it, and we repeat it."""
+    return "".join("/" + _shown(str(part)).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def _shown(name: str) -> str:
+    return name if len(name) <= NAME_MAX else f"{name[:NAME_MAX]}…"
+
+
+def at(value: Any, written: str) -> Any:
+    """What an RFC 6901 JSON pointer points to. LookupError when nothing is there."""
+    for part in written.split("/")[1:]:
+        name = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict):
+            value = value[name]
+        elif isinstance(value, list) and (name == "0" or (name.isdecimal() and name.isascii() and name[0] != "0")):
+            value = value[int(name)]
+        else:
+            raise LookupError(written)
+    return value
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -101,6 +101,17 @@ def job_request_check() -> Check:
     return compile_schema(load("openapi.json")["components"]["schemas"]["JobRequest"])
 
 
+@cache
+def upload_request_check() -> Check:
+    return compile_schema(load("openapi.json")["components"]["schemas"]["UploadRequest"])
+
+
+@cache
+def body_check(name: str) -> Check:
+    """Of a body that the contract describes under this name."""
+    return compile_schema(load("openapi.json")["components"]["schemas"][name])
+
+
 def _formats(schema: Any) -> set[str]:
     if isinstance(schema, Mapping):
         own = {schema["format"]} if isinstance(schema.get("format"), str) else set()

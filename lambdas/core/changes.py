@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from lambdas.contracts.names import FAILED, PENDING, PROCESSING
+from lambdas.contracts.names import CANCELLED, DELETED, FAILED, PENDING, PROCESSING
 from lambdas.core import ids, times
-from lambdas.core.job import Job, cut, entry, history_with
+from lambdas.core.job import RECORD_FIELDS, Job, cut, entry, history_with
 from lambdas.core.policy import DAY_S, DISPATCH_DELAY_MAX_S, SKEW_S, Limits
 from lambdas.core.protocol import RULES, Change
 from lambdas.core.times import Instant, after
@@ -16,6 +16,11 @@ from lambdas.core.times import Instant, after
 ERROR_BYTES = 200
 _NO_CODE = re.compile(r"[^A-Za-z0-9_.-]")
 LEASE_MARGIN_S = 10  # after the invocation's deadline the platform has killed the holder
+
+# what a late writer, the same key, a repeated DELETE or a sweep must find of a job that was deleted
+OF_A_TOMBSTONE = frozenset({
+    "pk", "sk", "tenant", "type", "attempt", "body_sha", "expires_at", "status", "upload", "upload_shard", "upload_key",
+})  # fmt: skip
 
 
 def error(code: str, message: str) -> dict[str, str]:
@@ -176,7 +181,7 @@ def reopen(job: Job, *, now: Instant, limits: Limits) -> Change:
     deadline = after(now, limits.deadline_s)
     return Change(
         RULES["reopen"],
-        {**_seen(job), "next_attempt": job.attempt + 1},
+        {**_seen(job), "next_attempt": job.attempt + 1, "late_cost": job.late_cost},
         sets={
             "status": PENDING,
             "not_before": times.text(now),
@@ -204,9 +209,39 @@ def reopen(job: Job, *, now: Instant, limits: Limits) -> Change:
     )
 
 
+def cancel(job: Job, *, now: Instant, limits: Limits) -> Change:
+    """Row 9. A holder's claim stays: by it one that comes back late finds where to book what its call cost. The claim
+    of one that has written its end goes: it has booked that already. The look is pulled in: a wait of days must not
+    delay the hand-over that a lost stream record leaves to the sweep."""
+    line = entry(now, "cancelled", job.attempt)
+    held = job.status == PROCESSING
+    return Change(
+        RULES["cancel"],
+        _seen(job),
+        sets={
+            "status": CANCELLED,
+            "due_at": times.text(min(after(now, limits.grace_s), job.deadline_at)),
+            **_end(now, limits),
+            **history_with(job, *(_claimed(job) if held else []), line),
+        },
+        removes=() if held else ("claim_id",),
+    )
+
+
+def delete(job: Job) -> Change:
+    """Row 9d: a tombstone, and nothing of what the job was about."""
+    removes = tuple(sorted(RECORD_FIELDS - OF_A_TOMBSTONE))
+    return Change(RULES["delete"], _seen(job), sets={"status": DELETED}, removes=removes)
+
+
 def book_late(job: Job, cost: int) -> Change:
     """Row 9: what a cancelled job's call cost after all."""
     return Change(RULES["book_late"], _mine(job), adds={"late_cost": cost})
+
+
+def note(job: Job, what: str, why: str, *, at: Instant) -> Change:
+    """Row 9n: a line of its history that an operator has caused, and nothing else."""
+    return Change(RULES["note"], _seen(job), sets=history_with(job, entry(at, what, job.attempt, why)))
 
 
 def hand_over(job: Job, *, now: Instant) -> Change:

@@ -10,12 +10,14 @@ from typing import Any
 from lambdas.contracts.strict_json import Malformed, parse
 from lambdas.contracts.validation import Violation, envelope_check
 from lambdas.core import ids, times
-from lambdas.core.canonical import sha256
+from lambdas.core.canonical import sha256, sha256_of
 from lambdas.core.job import Job
 from lambdas.core.times import Instant
 
 SCHEMA = 1
 READABLE = (SCHEMA,)  # this version and the one before it, once there is one
+
+LETTER_BODY_BYTES = 980_000  # as JSON text; SQS takes 1 MiB, and a letter says more than its body
 
 DISPATCHED = "job.dispatched"
 DEAD_LETTERED = "job.dead_lettered"
@@ -120,9 +122,18 @@ def original(body: str) -> str:
     return body
 
 
-def letter_about_message(body: str, unreadable: Unreadable, now: Instant) -> dict[str, Any]:
-    """A letter for what is no message of ours. Its id is the body's hash, so that a repeat shows as one."""
-    digest = sha256(body.encode("utf-8", "replace").decode())[:32]
+def letter_about_message(
+    body: str,
+    unreadable: Unreadable,
+    now: Instant,
+    *,
+    tenant: str = "unknown",
+    about: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """A letter for what is no message of ours. Its id is the hash of the body, and of what is told `about` it, so that
+    a repeat shows as one. The body is whole unless the letter would be larger than SQS takes."""
+    clean = body.encode("utf-8", "replace").decode()
+    digest = (sha256_of([clean, about]) if about else sha256(clean))[:32]
     return {
         "schema": SCHEMA,
         "event_id": f"message.{digest}",
@@ -131,10 +142,14 @@ def letter_about_message(body: str, unreadable: Unreadable, now: Instant) -> dic
         "run_id": f"message.{digest}",
         "step_index": 0,
         "idempotency_key": f"message.{digest}",
-        "tenant_id": "unknown",
+        "tenant_id": tenant,
         "timestamp": times.text(now),
-        "payload": {"reason": unreadable.reason, "detail": unreadable.detail, "body": body[:10_000]},
+        "payload": {"reason": unreadable.reason, "detail": unreadable.detail, "body": _fitting(body), **(about or {})},
     }
+
+
+def _fitting(body: str) -> str:
+    return body if len(json.dumps(body)) <= LETTER_BODY_BYTES else body[:10_000]
 
 
 def written(message: Mapping[str, Any]) -> str:

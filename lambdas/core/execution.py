@@ -13,6 +13,7 @@ from lambdas.core import changes, ids
 from lambdas.core.asking import AskingModel, Bill
 from lambdas.core.canonical import canonical
 from lambdas.core.effects import Acting
+from lambdas.core.inbox.uploaded_inputs import input_of
 from lambdas.core.job import Job
 from lambdas.core.outcomes import NotReady, Permanent
 from lambdas.core.policy import Draw, Limits
@@ -29,6 +30,7 @@ from lambdas.core.ports import (
     Refused,
     Results,
     Unavailable,
+    UploadedObjects,
 )
 from lambdas.core.tasks import Context, Task, Tasks, policy_of
 from lambdas.core.times import seconds_between
@@ -43,6 +45,7 @@ class Worker:
 
     store: JobStore
     inputs: Inputs
+    uploads: UploadedObjects
     results: Results
     answers: Answers
     effects: Effects
@@ -103,7 +106,7 @@ def _verdict(attempt: Try) -> Verdict:
 
 def _run(attempt: Try, task: Task) -> Verdict:
     job, worker = attempt.job, attempt.worker
-    result = task.run(_input(job, worker.inputs), _context(attempt, task))
+    result = task.run(_input(job, task, worker), _context(attempt, task))
     try:
         written = canonical(result)
         written.encode()
@@ -149,12 +152,18 @@ def _own_fields(text: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     return {"text": text, **{f"{n}_" if n in ("text", "job", "step") else n: value for n, value in fields.items()}}
 
 
-def _input(job: Job, inputs: Inputs) -> Any:
-    """The job's input; from S3 it must be, to the byte, what was accepted."""
+def _input(job: Job, task: Task, worker: Worker) -> Any:
+    """The job's input; from S3 it must be, to the byte, what was accepted. Only an upload was not checked before."""
+    if job.upload is not None:
+        found = input_of(job.upload, worker.uploads, worker.limits)
+        wrong = task.check_input(found)
+        if wrong:
+            raise Permanent(f"{wrong.pointer or '/'}: {wrong.detail}", "INVALID_INPUT")
+        return found
     if job.input is not None:
         return json.loads(job.input)
     try:
-        body = inputs.get(ids.input_key(job.tenant, job.id, job.body_sha))
+        body = worker.inputs.get(ids.input_key(job.tenant, job.id, job.body_sha))
     except Missing as error:
         raise Permanent("the input is no longer in the inputs bucket", "INPUT_MISSING") from error
     if hashlib.sha256(body).hexdigest() != job.body_sha:
@@ -182,9 +191,14 @@ def _forget(attempt: Try) -> None:
 
 
 def _book_late(attempt: Try, record: Mapping[str, Any] | None) -> None:
-    """A cancelled job's answer came all the same: what it cost is kept on its record."""
-    if attempt.bill.cost and record and record.get("status") == CANCELLED:
+    """A cancelled job's answer came all the same: what it cost is kept on its record, once. If the store cannot be
+    reached, the log has it: a message that comes again would find nobody who knows."""
+    if not (attempt.bill.cost and record and record.get("status") == CANCELLED):
+        return
+    try:
         attempt.worker.store.apply(attempt.job.id, changes.book_late(attempt.job, attempt.bill.cost))
+    except Unavailable as trouble:
+        attempt.notice("late_cost_not_booked", cost_micros=attempt.bill.cost, detail=str(trouble))
 
 
 def _reason(verdict: Verdict) -> Mapping[str, Any]:

@@ -2,18 +2,62 @@
 
 from __future__ import annotations
 
+import re
+
 from lambdas.contracts import names
 from lambdas.core.canonical import sha256_of
 
 DUE_SHARDS = 16
 TENANT_SHARDS = 4  # 4 x 1,000 accepts a second of one tenant before its index throttles the table
 
+UPLOAD_SHARDS = 4
+
 _JOB_ID_DIGITS = 32  # 128 bits
+_JOB_ID = re.compile(f"[0-9a-f]{{{_JOB_ID_DIGITS}}}")
+_CHECK_DIGITS = 12
 
 
 def job_id_from_key(tenant: str, method: str, route: str, key: str) -> str:
     """The job that this Idempotency-Key means. A canonical list is hashed, so no two splits of a text collide."""
     return sha256_of([tenant, method, route, key])[:_JOB_ID_DIGITS]
+
+
+def upload_id(tenant: str, type_: str, drawn: str) -> str:
+    """The job that an upload will be, from 20 drawn digits: it proves itself, so that an object that somebody else put
+    under a name of this look is not taken for it."""
+    return drawn[:-_CHECK_DIGITS] + _check(tenant, type_, drawn[:-_CHECK_DIGITS])
+
+
+def is_upload_id(tenant: str, type_: str, name: str) -> bool:
+    """Whether `POST /uploads` gave out this name for this tenant and type."""
+    return _JOB_ID.fullmatch(name) is not None and upload_id(tenant, type_, name) == name
+
+
+def _check(tenant: str, type_: str, drawn: str) -> str:
+    return sha256_of(["upload", tenant, type_, drawn])[:_CHECK_DIGITS]
+
+
+def object_job_id(bucket: str, key: str, version: str) -> str:
+    """The job of an object that was not announced: each version (without versions: each content) is its own."""
+    return sha256_of(["object", bucket, key, version])[:_JOB_ID_DIGITS]
+
+
+def upload_shard(job_id: str) -> str:
+    return f"{names.UPLOADS}#{int(sha256_of(job_id)[16:24], 16) % UPLOAD_SHARDS}"
+
+
+def upload_shards() -> list[str]:
+    return [f"{names.UPLOADS}#{shard}" for shard in range(UPLOAD_SHARDS)]
+
+
+def upload_order(key: str, version: str) -> str:
+    """Sorts as S3 lists: by the bytes of the key, whatever the version."""
+    return f"{key}\0{version}"
+
+
+def after_upload(key: str) -> str:
+    """Comes after every version of this key, and before those of the next."""
+    return f"{key}\1"
 
 
 def claim_id(request_id: str, message_id: str) -> str:

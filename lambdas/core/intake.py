@@ -76,7 +76,7 @@ def accept(submission: Submission, door: Door) -> Accepted | Problem:
         else door.new_id()
     )
     record = new_record(submission, request, sha256(body), job_id=job_id, now=door.now(), limits=door.limits)
-    return _record(record, body, door)
+    return put_on_record(record, body, door)
 
 
 def _checked(raw: bytes, door: Door) -> dict[str, Any] | Problem:
@@ -124,15 +124,16 @@ def _too_large(limits: Limits) -> Problem:
         "input-too-large",
         "The input is too large",
         f"An input may have {limits.input_bytes:,} bytes. Split it, or send what the task really needs; larger "
-        "documents go through `POST /uploads` (an upload becomes the job), once this deployment has that route.",
+        "documents go through `POST /uploads`: an upload becomes the job.",
         "/input",
     )
 
 
-def _record(record: Mapping[str, Any], body: str, door: Door) -> Accepted | Problem:
-    """A large input first, under a key that no other body has; then the record, which makes it count."""
+def put_on_record(record: Mapping[str, Any], body: str, door: Door) -> Accepted | Problem:
+    """A large input first, under a key that no other body has; then the record, which makes it count. An upload lies in
+    its own bucket already."""
     try:
-        if "input" not in record:
+        if "input" not in record and "upload" not in record:
             door.inputs.put(ids.input_key(record["tenant"], record["pk"], record["body_sha"]), body.encode())
     except Unavailable as error:
         return _after_trouble(Unavailable(str(error), unknown=False), record, door)  # the record was not tried
@@ -168,9 +169,9 @@ def new_record(
         "trace_id": _trace(submission.traceparent, job_id),
         "history": [entry(now, "accepted", 0)],
     }
-    fresh = {"fresh": True} if request.get("fresh") else {}
+    asked = {name: True for name in ("fresh", "urgent") if request.get(name)}
     inline = {"input": written} if len(written.encode()) <= limits.inline_input_bytes else {}
-    return {**record, **fresh, **inline}
+    return {**record, **asked, **inline}
 
 
 def _trace(traceparent: str | None, job_id: str) -> str:

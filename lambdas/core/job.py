@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from lambdas.contracts.names import FINAL, JOB_SK, OPEN, PROCESSING
@@ -22,7 +22,8 @@ class UnreadableRecord(Exception):
 @dataclass(frozen=True)
 class Job:
     """A job as its record says. Times are UTC instants, money is micro-dollars, `input` is canonical JSON text
-    or None when it was too large and lies in S3 under the tenant, the job and `body_sha`."""
+    or None when it was too large and lies in S3 under the tenant, the job and `body_sha`, or is an `upload`: the object
+    {key, version, etag, bytes} of the uploads bucket. `source`: what the event came from, empty for `POST /jobs`."""
 
     id: str
     tenant: str
@@ -43,6 +44,9 @@ class Job:
     cost: int = 0
     late_cost: int = 0
     fresh: bool = False
+    urgent: bool = False
+    source: str = ""
+    upload: Mapping[str, Any] | None = None
     input: str | None = None
     trace_id: str = ""
     claim_id: str | None = None
@@ -68,17 +72,22 @@ class Job:
         return self.is_final and self.due_at is None
 
 
+# every attribute that a job's item may have
+RECORD_FIELDS = frozenset(one.name for one in fields(Job)) - {"id"} | {
+    "pk", "sk", "tenant_shard", "due_shard", "upload_shard", "upload_key",
+}  # fmt: skip
+
 _INSTANTS = (
     "created_at", "not_before", "deadline_at", "claimed_at", "lease_until", "finished_at", "handed_over_at", "due_at",
 )  # fmt: skip
 _KINDS: Mapping[type, tuple[str, ...]] = {
-    str: ("tenant", "type", "status", "body_sha", "input", "trace_id", "claim_id", "result_key"),
+    str: ("tenant", "type", "status", "body_sha", "input", "trace_id", "claim_id", "result_key", "source"),
     int: (
         "attempt", "tries", "crashes", "run", "sample", "unusable", "waits", "backoff_ms", "cost", "late_cost",
         "expires_at", "result_bytes", "history_left_out",
     ),
-    bool: ("fresh",),
-    dict: ("error",),
+    bool: ("fresh", "urgent"),
+    dict: ("error", "upload"),
 }  # fmt: skip
 
 
@@ -94,6 +103,8 @@ def from_record(record: Mapping[str, Any]) -> Job:
             raise UnreadableRecord(f"{record['pk']}: held by nobody: PROCESSING without lease_until")
         if "error" in values:
             _ = [_plain(values["error"], name, str) for name in ("code", "message")]
+        if "upload" in values:
+            _ = [_plain(values["upload"], name, str) for name in ("key", "version", "etag")]
         instants: dict[str, Any] = {name: times.instant(record[name]) for name in _INSTANTS if name in record}
         return Job(id=record["pk"], history=tuple(record.get("history", ())), **values, **instants)
     except (KeyError, TypeError, ValueError, AttributeError) as broken:

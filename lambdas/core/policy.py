@@ -58,6 +58,7 @@ class Limits:
     model_timeout_s: int = 60
     inline_input_bytes: int = 2_048
     input_bytes: int = 1_000_000
+    upload_bytes: int = 10_000_000
     not_before_s: int = 30 * DAY_S
     retry: RetryPolicy = RetryPolicy()
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from lambdas.core.protocol import Change
 from lambdas.core.times import Instant
@@ -14,11 +14,13 @@ Notice = Callable[..., None]  # notice("claimed", attempt=1): one canonical log 
 
 
 class Unavailable(Exception):
-    """A store could not be reached or would not serve. `unknown`: what was asked may have been done all the same."""
+    """A store could not be reached or would not serve. `unknown`: what was asked may have been done all the same.
+    `throttled`: it was asked too much of, and will serve who asks more slowly."""
 
-    def __init__(self, what: str, *, unknown: bool = True) -> None:
+    def __init__(self, what: str, *, unknown: bool = True, throttled: bool = False) -> None:
         super().__init__(what)
         self.unknown = unknown
+        self.throttled = throttled
 
 
 class Missing(Exception):
@@ -39,6 +41,25 @@ class Refused:
     record: Mapping[str, Any] | None
 
 
+@dataclass(frozen=True)
+class UploadRow:
+    """What the index knows of a job that an object became."""
+
+    key: str
+    version: str
+    job_id: str
+    status: str
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A COMPLETED job, and where its result should be."""
+
+    job_id: str
+    result_key: str
+    finished_at: str
+
+
 class JobStore(Protocol):
     def create(self, record: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Row 1. None when it was created, else the record that stands there. Raises Unavailable."""
@@ -55,11 +76,24 @@ class JobStore(Protocol):
     def read_many(self, job_ids: Sequence[str]) -> list[Mapping[str, Any]]:
         """Those that exist, in the order asked. Raises Unavailable."""
 
-    def due(self, shard: str, before: Instant, limit: int) -> list[str]:
-        """Ids of jobs in one shard of the `due` index whose `due_at` has passed, oldest first; may lag behind."""
+    def due(self, shard: str, before: Instant, after: tuple[str, str] | None, limit: int) -> list[tuple[str, str]]:
+        """(due_at, job id) of jobs in one shard of the `due` index whose `due_at` has passed, oldest first, behind
+        `after`; fewer than the limit are all. May lag behind."""
 
     def of_tenant(self, shard: str, before: tuple[str, str] | None, limit: int) -> list[tuple[str, str]]:
         """(created_at, job id) of one shard of a tenant's jobs, newest first, older than `before`."""
+
+
+class Inventory(Protocol):
+    """Many jobs at once, as the table has them; what is found must be read again before anything is done."""
+
+    def uploads(self, shard: str, after: str, limit: int) -> list[UploadRow]:
+        """Jobs of one shard that objects became, in the order of `ids.upload_order` and behind it; fewer than the limit
+        are all. May lag behind."""
+
+    def completed(self, after: str, limit: int) -> tuple[list[Completed], str]:
+        """The COMPLETED ones among the next `limit` items of the whole table, and after which to go on; empty when
+        there are no more. May lag behind."""
 
 
 class Inputs(Protocol):
@@ -77,6 +111,102 @@ class Results(Protocol):
 
     def link(self, key: str, expires_s: int) -> str:
         """A presigned URL to read it."""
+
+
+class Objects(Protocol):
+    def delete_many(self, keys: Sequence[str]) -> None:
+        """At most 1,000; what is not there is as good as gone. Raises Unavailable."""
+
+
+class Uploads(Protocol):
+    def delete(self, key: str, version: str) -> None:
+        """This version of an object; all that there are of it when `version` is empty. Raises Unavailable."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One version of an object in the uploads bucket. `version`: empty in a bucket without versions."""
+
+    key: str
+    version: str
+    etag: str
+    bytes: int
+
+
+class TooLarge(Exception):
+    """There are more bytes under this key than were asked for."""
+
+
+class UploadedObjects(Protocol):
+    def read(self, key: str, version: str, etag: str, limit: int) -> tuple[str, bytes]:
+        """Content type and bytes of this very version. Raises Missing when it is gone or another one is in its place,
+        TooLarge above `limit` bytes, Unavailable."""
+
+    def first(self, key: str) -> Stored | None:
+        """The oldest version of this object that there is. Raises Unavailable."""
+
+
+class UploadForms(Protocol):
+    def form(self, key: str, content_type: str, most: int, expires_s: int) -> tuple[str, dict[str, str]]:
+        """URL and fields of a form with which a stranger may put one object under this key: of this type, of 1 to
+        `most` bytes, for `expires_s` seconds."""
+
+
+class Secrets(Protocol):
+    def read(self, name: str, age_s: float) -> tuple[str, ...]:
+        """What counts as this secret, as it was no longer ago than that: several while it is changed. Raises
+        Unavailable."""
+
+
+@dataclass(frozen=True)
+class ObjectVersion:
+    """One version of an object as its bucket lists it; `version` is empty where the bucket keeps none."""
+
+    key: str
+    version: str
+    etag: str
+    bytes: int
+    modified: Instant
+
+
+@dataclass(frozen=True)
+class VersionPage:
+    """`next`: key and version after which the next page begins, None behind the last."""
+
+    versions: Sequence[ObjectVersion]
+    next: tuple[str, str] | None
+
+
+class Listing(Protocol):
+    def versions(self, prefix: str, after: tuple[str, str] | None, limit: int) -> VersionPage:
+        """By key, of one key the newest first, without marks of deletion; after a key and a version, or with an empty
+        version after all of the key. Raises Unavailable."""
+
+
+class Probe(Protocol):
+    def exists(self, key: str) -> bool:
+        """Whether there is an object under this key. Raises Unavailable."""
+
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+class Workers(Protocol):
+    """Many small things at once, no faster than allowed, and more slowly while somebody throttles."""
+
+    def each(
+        self,
+        items: Iterable[Item],
+        act: Callable[[Item], Answer],
+        *,
+        needs: Callable[[Item], bool] = lambda item: True,
+    ) -> Iterator[tuple[Item, Answer | Unavailable | None]]:
+        """Each item and what `act` answered, or the Unavailable that it raised, in the order of the items; None for
+        those that need no act. Items are taken only a little ahead. What else `act` raises is raised here."""
+
+    def call(self, act: Callable[[], Answer]) -> Answer:
+        """One call of the caller's own, repeated while it is throttled. Raises Unavailable."""
 
 
 @dataclass(frozen=True)
@@ -163,12 +293,14 @@ class Mailer(Protocol):
 
 @dataclass(frozen=True)
 class Message:
-    """What is sent: a body (JSON text), string attributes for who reads no JSON, a delay in seconds."""
+    """What is sent: a body (JSON text), string attributes for who reads no JSON, a delay in seconds. `urgent`: by the
+    urgent queue and its dead letters."""
 
     body: str
     attributes: Mapping[str, str]
     group: str
     delay_s: int = 0
+    urgent: bool = False
 
 
 class Outbox(Protocol):
@@ -184,3 +316,66 @@ class Outbox(Protocol):
 class WorkQueue(Protocol):
     def depth(self) -> int:
         """Visible, delayed and in flight, as far as SQS knows."""
+
+
+class Sender(Protocol):
+    def send(self, messages: Sequence[Message]) -> set[int]:
+        """Positions of those that were not taken, after repeating what was refused. Raises nothing."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A message as it lies among the dead letters. `moved`: SQS itself put it there, after receives that nobody
+    acknowledged; else somebody sent it there. `sent_at`: when it was sent, to whatever queue that was."""
+
+    message_id: str
+    receipt: str
+    body: str
+    attributes: Mapping[str, str]
+    sent_at: Instant
+    moved: bool = False
+    group: str = ""
+
+
+class DeadLetters(Protocol):
+    """One queue of dead letters. SQS has no way to look without taking: what is received must be shown again."""
+
+    def receive(self, *, hide_s: int, wait_s: int = 0) -> list[Found]:
+        """At most ten, hidden from everybody for so long; fewer or none does not mean that there are no more, unless
+        they were waited for. Raises Unavailable."""
+
+    def show(self, receipts: Sequence[str]) -> None:
+        """Visible again at once; what cannot be is visible when its time is over."""
+
+    def remove(self, receipts: Sequence[str]) -> set[int]:
+        """Positions of those that may still lie there. Raises nothing."""
+
+    def total(self) -> int:
+        """Visible, delayed and in flight, as far as SQS knows. Raises Unavailable."""
+
+
+class Ledger(Protocol):
+    """What operations keep beside the jobs, in the same table: leases, runs, reviews. Values as in a record."""
+
+    def take(self, name: str, holder: str, now: Instant, until: Instant) -> Mapping[str, Any] | None:
+        """The lease of this name, and what its last holder left ({} at first); None while another one holds it.
+        Raises Unavailable."""
+
+    def keep(self, name: str, holder: str, until: Instant, state: Mapping[str, Any]) -> bool:
+        """Save where I am, and hold on. False: the lease is somebody else's by now. Raises Unavailable."""
+
+    def give_back(self, name: str, holder: str, state: Mapping[str, Any]) -> bool:
+        """The next one may begin at once, from this state. Raises Unavailable."""
+
+    def create(self, pk: str, sk: str, fields: Mapping[str, Any]) -> bool:
+        """False when another one is there already; its own effect counts as success. Raises Unavailable."""
+
+    def save(self, pk: str, sk: str, fields: Mapping[str, Any], when: Mapping[str, Any] | None = None) -> bool:
+        """Set these fields, if those in `when` are as given (and the item is there), or if this very write was made
+        before. Raises Unavailable."""
+
+    def read(self, pk: str, sk: str) -> Mapping[str, Any] | None:
+        """Strongly consistent. Raises Unavailable."""
+
+    def page(self, pk: str, after: str, limit: int) -> list[Mapping[str, Any]]:
+        """Items of one partition behind this `sk`, in its order. Raises Unavailable."""

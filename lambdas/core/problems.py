@@ -46,6 +46,10 @@ def not_found() -> Problem:
     return Problem(404, "no-such-job", "No such job", "There is no job with this id for this tenant.")
 
 
+def wrong_state(job_id: str, detail: str) -> Problem:
+    return Problem(409, "wrong-state", "The job's state forbids it", detail, job_id=job_id)
+
+
 def gone(job_id: str) -> Problem:
     return Problem(
         410,
@@ -55,6 +59,11 @@ def gone(job_id: str) -> Problem:
         None,
         job_id,
     )
+
+
+def unreadable() -> Problem:
+    detail = "Somebody changed the record of this job by hand; the operators find it in the log."
+    return Problem(503, "unreadable", "The record cannot be read", detail)
 
 
 def forbidden(detail: str) -> Problem:

@@ -72,12 +72,13 @@ _ROWS = (
         "8",
         (FAILED, CANCELLED),
         PENDING,
-        SEEN,
+        both(SEEN, either(Absent("late_cost"), equal("late_cost", Param("late_cost")))),  # it becomes part of the cost
         both(equal("status", PENDING), equal("attempt", Param("next_attempt"))),
     ),
-    Rule("cancel", "9", OPEN, CANCELLED, In("status", OPEN), equal("status", CANCELLED)),
+    Rule("cancel", "9", OPEN, CANCELLED, both(In("status", OPEN), SEEN), equal("status", CANCELLED)),
     Rule("book_late", "9", (CANCELLED,), None, both(_left_in(CANCELLED), Absent("late_cost")), _left_in(CANCELLED)),
     Rule("delete", "9d", FINAL, DELETED, both(SEEN, Absent("due_shard")), equal("status", DELETED)),
+    Rule("note", "9n", (*OPEN, *FINAL), None, SEEN),
     Rule("hand_over", "10", FINAL, None, SEEN),
     Rule(
         "reap",

@@ -61,7 +61,7 @@ def work_message(job: Job, now: Instant) -> Message | None:
         "tries": str(job.tries),
         "cost_micros": str(job.cost),
     }
-    return Message(written(body), attributes, job.tenant, min(delay, DISPATCH_DELAY_MAX_S))
+    return Message(written(body), attributes, job.tenant, min(delay, DISPATCH_DELAY_MAX_S), job.urgent)
 
 
 def letter(job: Job, now: Instant) -> Message:
@@ -87,7 +87,7 @@ def letter(job: Job, now: Instant) -> Message:
         "tries": str(job.tries),
         "cost_micros": str(job.cost),
     }
-    return Message(written(envelope(job, DEAD_LETTERED, payload, now)), attributes, job.tenant)
+    return Message(written(envelope(job, DEAD_LETTERED, payload, now)), attributes, job.tenant, urgent=job.urgent)
 
 
 def event(job: Job, now: Instant) -> Message:

@@ -64,6 +64,7 @@ class Task:
 
     declaration: Declaration
     run: Run
+    check_input: Check
     check_output: Check
 
     @property

@@ -25,6 +25,16 @@ def instant(written: str) -> Instant:
         raise ValueError(f"beyond the calendar: {written!r}") from None
 
 
+def of_milliseconds(epoch: int) -> Instant:
+    """ValueError, OverflowError or OSError beyond the calendar."""
+    return datetime.fromtimestamp(epoch / 1000, UTC)
+
+
+def milliseconds(instant: Instant) -> int:
+    """Since the epoch, rounded down."""
+    return int(instant.timestamp()) * 1000 + instant.microsecond // 1000
+
+
 def after(start: Instant, seconds: float) -> Instant:
     return start + timedelta(seconds=seconds)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lambdas.contracts.names import CANCELLED, COMPLETED, PENDING, PROCESSING
+from lambdas.contracts.names import CANCELLED, COMPLETED, FAILED, OPEN, PENDING, PROCESSING
 from lambdas.core import ids, times
 from lambdas.core.job import Job, UnreadableRecord, from_record
 from lambdas.core.ports import JobStore
@@ -20,17 +20,28 @@ from lambdas.core.problems import Problem, bad_request
 LIST_DEFAULT, LIST_MAX = 20, 100
 
 
-def links(job_id: str) -> dict[str, str]:
-    return {
+def links(job_id: str, status: str) -> dict[str, str]:
+    """Where to look, and what may be done to it in this state."""
+    looks = {
         "self": f"/jobs/{job_id}",
         "result": f"/jobs/{job_id}/result",
         "events": f"/jobs/{job_id}/events",
     }
+    if status in OPEN:
+        looks["cancel"] = f"/jobs/{job_id}/cancel"
+    if status in (FAILED, CANCELLED):
+        looks["retry"] = f"/jobs/{job_id}/retry"
+    return looks
 
 
 def accepted(job_id: str) -> dict[str, Any]:
     """The answer to an accepted event: the same for every repeat of it, whatever became of the job since."""
-    return {"job_id": job_id, "status": PENDING, "links": links(job_id)}
+    return {"job_id": job_id, "status": PENDING, "links": links(job_id, PENDING)}
+
+
+def changed(found: Job) -> dict[str, Any]:
+    """The answer to a request that changed a job's state."""
+    return {"job_id": found.id, "status": found.status, "links": links(found.id, found.status)}
 
 
 def job(found: Job) -> dict[str, Any]:
@@ -49,8 +60,12 @@ def job(found: Job) -> dict[str, Any]:
         "not_before": times.text(found.not_before),
         "deadline_at": times.text(found.deadline_at),
         "trace_id": found.trace_id,
-        "links": links(found.id),
+        "links": links(found.id, found.status),
     }
+    if found.urgent:
+        shown["urgent"] = True
+    if found.source:
+        shown["source"] = found.source
     if found.finished_at:
         shown["finished_at"] = times.text(found.finished_at)
     if found.is_final:
@@ -78,7 +93,7 @@ def no_result(found: Job) -> dict[str, Any] | Problem | None:
     if found.status == COMPLETED:
         return None
     if not found.is_final:
-        return {"job_id": found.id, "status": found.status, "links": links(found.id)}
+        return changed(found)
     word = "was cancelled" if found.status == CANCELLED else "failed"
     why = f": {found.error['code']}: {found.error['message']}" if found.error else "."
     return Problem(409, "no-result", f"The job {word}", f"There is no result; the job {word}{why}", job_id=found.id)

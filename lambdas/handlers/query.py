@@ -18,9 +18,10 @@ from lambdas.contracts import names
 from lambdas.contracts.validation import load
 from lambdas.core import times, views
 from lambdas.core.identity import tenant_of
-from lambdas.core.job import Job, UnreadableRecord, from_record
+from lambdas.core.job import Job, UnreadableRecord
+from lambdas.core.lookup import job_of
 from lambdas.core.ports import JobStore, Missing, Results, Unavailable
-from lambdas.core.problems import Problem, bad_request, gone, not_found
+from lambdas.core.problems import Problem, bad_request, unreadable
 
 INLINE_RESULT_BYTES = 1_000_000  # a Lambda answers 6 MB at most; larger results are fetched from S3
 LINK_S = 300
@@ -70,8 +71,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         )
     except UnreadableRecord as broken:
         parts().log.trouble("unreadable_record", tenant=tenant, detail=str(broken))
-        detail = "Somebody changed the record of this job by hand; the operators find it in the log."
-        return http.problem(Problem(503, "unreadable", "The record cannot be read", detail))
+        return http.problem(unreadable())
 
 
 def _get_job(tenant: str, event: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,12 +129,7 @@ def _openapi() -> dict[str, Any]:
 
 
 def _job_of(tenant: str, event: Mapping[str, Any]) -> Job | Problem:
-    """The tenant's own job. Another tenant's is not there at all."""
-    job_id = str((event.get("pathParameters") or {}).get("id", ""))
-    record = parts().store.read(job_id) if 0 < len(job_id) <= 128 else None
-    if record is None or record.get("tenant") != tenant:
-        return not_found()
-    return gone(job_id) if record.get("status") == names.DELETED else from_record(record)
+    return job_of(tenant, http.path_parameter(event, "id"), parts().store)
 
 
 def _wait_of(event: Mapping[str, Any]) -> int | Problem:

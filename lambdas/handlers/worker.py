@@ -1,4 +1,4 @@
-"""The work queue: claims jobs and runs them, fresh ones at once, suspects one by one afterwards."""
+"""The work and the urgent queue: claims jobs and runs them, fresh ones at once, suspects one by one afterwards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from lambdas.adapters.effects import DynamoEffects
 from lambdas.adapters.environment import Environment, on_start
 from lambdas.adapters.idempotency import PowertoolsAnswers
 from lambdas.adapters.log import StepLog, emit_metrics
-from lambdas.adapters.s3 import S3Objects
+from lambdas.adapters.queue_events import records_of
+from lambdas.adapters.s3 import S3Objects, S3Uploads
 from lambdas.adapters.ses import NoMailer, SesMailer
 from lambdas.adapters.sqs import SqsQueue
 from lambdas.contracts import names
@@ -33,12 +34,21 @@ from lambdas.tasks import load
 
 
 @dataclass(frozen=True)
+class Lane:
+    """One of the two queues, and the dead letters of what lies in it."""
+
+    name: str
+    queue: SqsQueue
+    letters: SqsQueue
+
+
+@dataclass(frozen=True)
 class Parts:
     worker: Worker
     answers: PowertoolsAnswers
     effects: DynamoEffects
-    queue: SqsQueue
-    letters: SqsQueue
+    work: Lane
+    urgent: Lane
     log: StepLog
 
 
@@ -57,6 +67,7 @@ def build(environment: Environment) -> Parts:
     worker = Worker(
         store=DynamoJobStore(client("dynamodb"), environment.text(names.JOBS_TABLE)),
         inputs=S3Objects(s3, environment.text(names.INPUTS_BUCKET)),
+        uploads=S3Uploads(s3, environment.text(names.UPLOADS_BUCKET)),
         results=results,
         answers=answers,
         effects=effects,
@@ -68,21 +79,17 @@ def build(environment: Environment) -> Parts:
         now=clock.now,
         draw=random.random,
     )
-    return Parts(
-        worker,
-        answers,
-        effects,
-        SqsQueue(sqs, environment.text(names.WORK_QUEUE_URL)),
-        SqsQueue(sqs, environment.text(names.WORK_DLQ_URL)),
-        log,
-    )
+    work = _lane(sqs, environment, names.WORK_QUEUE_URL, names.WORK_DLQ_URL)
+    urgent = _lane(sqs, environment, names.URGENT_QUEUE_URL, names.URGENT_DLQ_URL)
+    return Parts(worker, answers, effects, work, urgent, log)
+
+
+def _lane(sqs: Any, environment: Environment, queue: str, letters: str) -> Lane:
+    url = environment.text(queue)
+    return Lane(url.rpartition("/")[2], SqsQueue(sqs, url), SqsQueue(sqs, environment.text(letters)))
 
 
 parts = on_start(build)
-
-
-class NoQueueEvent(ValueError):
-    """Something other than SQS invoked the worker: answering would delete what was not handled."""
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -90,10 +97,11 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     own.log.started(context)
     own.answers.invocation_started(context)
     own.effects.invocation_started(context)
-    deliveries = [_delivery(record, context) for record in _records(event)]
+    records = records_of(event)
+    deliveries = [_delivery(record, context) for record in records]
     ends = times.after(clock.now(), context.get_remaining_time_in_millis() / 1000)
     waiting: list[int] = []
-    run = _runner(own, ends, waiting)
+    run = _runner(own, _lane_of(records[0], own), ends, waiting)
     suspects = [delivery for delivery in deliveries if is_suspect(delivery)]
     fresh = [delivery for delivery in deliveries if not is_suspect(delivery)]
     failed = [*_at_once(run, fresh), *(delivery.message_id for delivery in suspects if not run(delivery))]
@@ -111,10 +119,16 @@ def _at_once(run: Callable[[Delivery], bool], deliveries: Sequence[Delivery]) ->
     return [delivery.message_id for delivery, one in zip(deliveries, running, strict=True) if not one.result()]
 
 
-def _runner(own: Parts, ends: datetime, waiting: list[int]) -> Callable[[Delivery], bool]:
+def _lane_of(record: Mapping[str, Any], own: Parts) -> Lane:
+    """Which queue a batch came from: Lambda never mixes two. Any message may claim any job, whichever it lies in."""
+    source = str(record.get("eventSourceARN", "")).rpartition(":")[2]
+    return own.urgent if source == own.urgent.name else own.work
+
+
+def _runner(own: Parts, lane: Lane, ends: datetime, waiting: list[int]) -> Callable[[Delivery], bool]:
     """Handles one delivery; False when SQS shall keep it. An error of ours never takes the batch with it. `waiting`
     gets the ages, in seconds, of jobs that have to wait."""
-    desk = Desk(own.worker, own.letters, ends, most_tries(own.worker.tasks, own.worker.limits.retry))
+    desk = Desk(own.worker, lane.letters, ends, most_tries(own.worker.tasks, own.worker.limits.retry))
 
     def notice(step: str, **fields: Any) -> None:
         if step == "waits":
@@ -124,7 +138,7 @@ def _runner(own: Parts, ends: datetime, waiting: list[int]) -> Callable[[Deliver
     def run(delivery: Delivery) -> bool:
         own.log.about_message(delivery.message_id)
         try:
-            return _settled(own, delivery, handle(delivery, desk, notice=notice, about=own.log.about))
+            return _settled(own, lane, delivery, handle(delivery, desk, notice=notice, about=own.log.about))
         except Exception:
             own.log.crashed("worker_error")
             return False
@@ -132,27 +146,16 @@ def _runner(own: Parts, ends: datetime, waiting: list[int]) -> Callable[[Deliver
     return run
 
 
-def _settled(own: Parts, delivery: Delivery, outcome: Done | Early | Failed) -> bool:
+def _settled(own: Parts, lane: Lane, delivery: Delivery, outcome: Done | Early | Failed) -> bool:
     match outcome:
         case Early(wait_s):
-            own.queue.hide(delivery.receipt_handle, math.ceil(wait_s) + 1)
+            lane.queue.hide(delivery.receipt_handle, math.ceil(wait_s) + 1)
             return False
         case Failed(why):
             own.log.trouble("left_on_the_queue", detail=why)
             return False
         case Done():
             return True
-
-
-def _records(event: Mapping[str, Any]) -> list[dict[str, Any]]:
-    records = event.get("Records")
-    if not isinstance(records, list) or not records or not all(_is_queue_record(record) for record in records):
-        raise NoQueueEvent("expected the Records of an SQS queue")
-    return records
-
-
-def _is_queue_record(record: Any) -> bool:
-    return isinstance(record, dict) and record.get("eventSource") == "aws:sqs"
 
 
 def _delivery(record: Mapping[str, Any], context: Any) -> Delivery:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lambdas.contracts.validation import Check, compile_schema
+from lambdas.contracts.validation import Check, Violation, compile_schema
 from lambdas.core.tasks import DECLARATION, Declaration, Task
 
 T = TypeVar("T")
@@ -58,7 +59,20 @@ def _load(place: Path, package: str) -> Task:
     declaration: Declaration = getattr(found[0], DECLARATION)
     if declaration.type != type_of(place):
         raise BadTask(f"{place.name}/task.py declares {declaration.type!r}; its folder says {type_of(place)!r}")
-    return Task(declaration, found[0], compile_schema(schema["output"]))
+    return Task(declaration, found[0], _when_asked(schema["input"]), compile_schema(schema["output"]))
+
+
+def _when_asked(schema: Mapping[str, Any]) -> Check:
+    """Compiled at the first question: only uploads are not checked before they get here."""
+
+    @cache
+    def compiled() -> Check:
+        return compile_schema(schema)
+
+    def check(value: Any) -> Violation | None:
+        return compiled()(value)
+
+    return check
 
 
 def _schema(place: Path) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def target(stack: Target) -> Iterator[Target]:
     if stack.is_local:
         stack.script()
         stack.control("DELETE", "faults")
-        for function in ("accept", "query", "dispatch", "worker", "sweep"):
+        for function in ("accept", "query", "control", "dispatch", "worker", "sweep"):
             stack.control("POST", "resume", {"function": function})
         stack.control("POST", "concurrency", {"function": "worker", "maximum": 5})
 

@@ -147,6 +147,6 @@ def test_a_job_runs_no_earlier_than_it_may(target: Target, nonce: str) -> None:
     time.sleep(1)
     assert target.job(job_id)["status"] == "PENDING"
     target.advance(3 * 86_400 + 1)
-    target.control("POST", "schedules/run", {"function": "sweep"})
+    target.control("POST", "schedules/run", {"function": "sweep", "schedule": "stuck"})
     job = eventually(lambda: target.job(job_id), lambda job: job["status"] == "COMPLETED")
     assert job["tries"] == 1

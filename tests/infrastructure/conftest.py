@@ -54,5 +54,14 @@ def prod(synthesize: Synthesize) -> Template:
 
 
 @pytest.fixture(scope="session")
+def foreign() -> dict[str, Any]:
+    """A template of somebody else that keeps the delivery contract."""
+    from ops.check_template import read
+
+    body: dict[str, Any] = read(Path(__file__).with_name("foreign.yaml"))
+    return body
+
+
+@pytest.fixture(scope="session")
 def dev(synthesize: Synthesize) -> Template:
     return synthesize(env="dev")

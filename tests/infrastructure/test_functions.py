@@ -11,19 +11,52 @@ from lambdas.contracts import names
 from tests.infrastructure.conftest import Synthesize
 from tests.infrastructure.templates import Template, listed, target
 
-ROLES = ("accept", "query", "dispatch", "worker", "sweep")
+ROLES = ("accept", "query", "dispatch", "worker", "sweep", "control", "ingest", "admin", "redrive")
 JOBS, ANSWERS = "StorageJobs", "StorageAnswers"
 INPUTS, RESULTS = "StorageInputs", "StorageResults"
+UPLOADS = "StorageUploads"
 WORK, WORK_DLQ = "QueuesWork", "QueuesWorkDeadLetters"
+URGENT, URGENT_DLQ = "QueuesUrgent", "QueuesUrgentDeadLetters"
 DISPATCH_DLQ, SWEEP_DLQ, EVENTS = "DispatchDeadLetters", "SweepDeadLetters", "NotificationsJobEvents"
 PROFILE = "arn:aws:bedrock:us-east-1:<AWS::AccountId>:inference-profile/us.amazon.nova-lite-v1:0"
 MODEL = "arn:aws:bedrock:{}::foundation-model/amazon.nova-lite-v1:0"
 
+INBOX, INBOX_DLQ, REDRIVE_DLQ = "QueuesInbox", "QueuesInboxDeadLetters", "AdminDeadLetters"
+CONSUMING = ("ReceiveMessage", "ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "GetQueueUrl")
+
+LETTERS = {
+    *((f"sqs:{action}", queue) for action in CONSUMING[:4] for queue in (WORK_DLQ, URGENT_DLQ, INBOX_DLQ)),
+    *(("sqs:SendMessage", queue) for queue in (WORK, URGENT, INBOX)),
+}
 ALLOWED = {
+    "admin": {
+        *((f"dynamodb:{action}", JOBS) for action in ("GetItem", "BatchGetItem", "PutItem", "UpdateItem", "Query")),
+        ("s3:GetObject", f"{RESULTS}/sweeps/*"),
+        ("s3:ListBucket", RESULTS),
+        ("lambda:InvokeFunction", "SweepFunction"),
+        ("lambda:InvokeFunction", "AdminRedriveFunction"),
+        *LETTERS,
+    },
+    "redrive": {
+        ("dynamodb:GetItem", JOBS),
+        ("dynamodb:UpdateItem", JOBS),
+        ("lambda:InvokeFunction", "AdminRedriveFunction"),
+        *((f"sqs:{action}", REDRIVE_DLQ) for action in ("SendMessage", "GetQueueAttributes", "GetQueueUrl")),
+        *LETTERS,
+    },
     "accept": {
         ("dynamodb:GetItem", JOBS),
         ("dynamodb:PutItem", JOBS),
         ("s3:PutObject", f"{INPUTS}/inputs/*"),
+        ("s3:PutObject", f"{UPLOADS}/uploads/*"),
+    },
+    "ingest": {
+        ("dynamodb:GetItem", JOBS),
+        ("dynamodb:PutItem", JOBS),
+        ("s3:PutObject", f"{INPUTS}/inputs/*"),
+        ("s3:ListBucketVersions", UPLOADS),
+        *((f"sqs:{action}", INBOX) for action in CONSUMING),
+        ("sqs:SendMessage", INBOX_DLQ),
     },
     "query": {
         ("dynamodb:GetItem", JOBS),
@@ -38,8 +71,7 @@ ALLOWED = {
         ("dynamodb:GetRecords", f"{JOBS}.StreamArn"),
         ("dynamodb:GetShardIterator", f"{JOBS}.StreamArn"),
         ("dynamodb:ListStreams", f"{JOBS}/stream/*"),
-        ("sqs:SendMessage", WORK),
-        ("sqs:SendMessage", WORK_DLQ),
+        *(("sqs:SendMessage", queue) for queue in (WORK, WORK_DLQ, URGENT, URGENT_DLQ)),
         ("sqs:SendMessage", DISPATCH_DLQ),
         ("sqs:GetQueueAttributes", DISPATCH_DLQ),
         ("sqs:GetQueueUrl", DISPATCH_DLQ),
@@ -54,46 +86,74 @@ ALLOWED = {
         ("dynamodb:DeleteItem", ANSWERS),
         ("s3:GetObject", f"{INPUTS}/inputs/*"),
         ("s3:GetObject", f"{INPUTS}/context/*"),
-        ("s3:ListBucket", INPUTS),
-        ("s3:ListBucket", RESULTS),
+        ("s3:GetObject", f"{UPLOADS}/uploads/*"),
+        ("s3:GetObjectVersion", f"{UPLOADS}/uploads/*"),
+        *(("s3:ListBucket", bucket) for bucket in (INPUTS, RESULTS, UPLOADS)),
         ("s3:PutObject", f"{RESULTS}/results/*"),
         ("s3:PutObject", f"{RESULTS}/answers/*"),
         ("s3:GetObject", f"{RESULTS}/answers/*"),
         ("s3:DeleteObject", f"{RESULTS}/answers/*"),
-        ("sqs:ReceiveMessage", WORK),
-        ("sqs:ChangeMessageVisibility", WORK),
-        ("sqs:DeleteMessage", WORK),
-        ("sqs:GetQueueAttributes", WORK),
-        ("sqs:GetQueueUrl", WORK),
+        *((f"sqs:{action}", queue) for action in CONSUMING for queue in (WORK, URGENT)),
         ("sqs:SendMessage", WORK_DLQ),
+        ("sqs:SendMessage", URGENT_DLQ),
         ("bedrock:InvokeModel", PROFILE),
         *(("bedrock:InvokeModel", MODEL.format(region)) for region in ("us-east-1", "us-east-2", "us-west-2")),
     },
     "sweep": {
-        ("dynamodb:Query", f"{JOBS}/index/due"),
-        ("dynamodb:GetItem", JOBS),
-        ("dynamodb:UpdateItem", JOBS),
-        ("sqs:SendMessage", WORK),
+        *(("dynamodb:Query", f"{JOBS}/index/{index}") for index in ("due", "by_upload")),
+        *((f"dynamodb:{action}", JOBS) for action in ("GetItem", "BatchGetItem", "PutItem", "UpdateItem", "Scan")),
+        *LETTERS,
+        ("s3:ListBucketVersions", UPLOADS),
+        ("s3:PutObject", f"{INPUTS}/inputs/*"),
+        ("s3:PutObject", f"{RESULTS}/sweeps/*"),
+        ("s3:GetObject", f"{RESULTS}/results/*"),
+        ("s3:ListBucket", RESULTS),
+        ("lambda:InvokeFunction", "SweepFunction"),
+        *(("sqs:SendMessage", queue) for queue in (WORK_DLQ, URGENT_DLQ)),
         ("sqs:GetQueueAttributes", WORK),
-        ("sqs:SendMessage", WORK_DLQ),
         ("sqs:SendMessage", SWEEP_DLQ),
         ("sqs:GetQueueAttributes", SWEEP_DLQ),
         ("sqs:GetQueueUrl", SWEEP_DLQ),
         ("sns:Publish", EVENTS),
     },
+    "control": {
+        ("dynamodb:GetItem", JOBS),
+        ("dynamodb:UpdateItem", JOBS),
+        ("s3:DeleteObject", f"{INPUTS}/inputs/*"),
+        ("s3:DeleteObject", f"{RESULTS}/results/*"),
+        ("s3:DeleteObjectVersion", f"{UPLOADS}/uploads/*"),
+        ("s3:ListBucketVersions", UPLOADS),
+    },
 }
+QUEUES = {"WORK_QUEUE_URL", "WORK_DLQ_URL", "URGENT_QUEUE_URL", "URGENT_DLQ_URL"}
 ENVIRONMENT = {
-    "accept": {"JOBS_TABLE", "INPUTS_BUCKET", "TENANTS", "DEADLINE_S", "DUE_GRACE_S", "NOT_BEFORE_MAX_S"},
+    "admin": {
+        "JOBS_TABLE", "RESULTS_BUCKET", "SWEEP_FUNCTION", "REDRIVE_FUNCTION", "SOURCES", "RECORD_DAYS",
+        *QUEUES, "INBOX_QUEUE_URL", "INBOX_DLQ_URL",
+    },
+    "redrive": {"JOBS_TABLE", *QUEUES, "INBOX_QUEUE_URL", "INBOX_DLQ_URL"},
+    "accept": {
+        "JOBS_TABLE", "INPUTS_BUCKET", "UPLOADS_BUCKET", "UPLOAD_MAX_BYTES", "TENANTS", "DEADLINE_S", "DUE_GRACE_S",
+        "NOT_BEFORE_MAX_S",
+    },
+    "ingest": {
+        "JOBS_TABLE", "INPUTS_BUCKET", "UPLOADS_BUCKET", "INBOX_DLQ_URL", "SOURCES", "DEADLINE_S", "DUE_GRACE_S",
+    },
     "query": {"JOBS_TABLE", "RESULTS_BUCKET", "TENANTS", "WAIT_MAX_S"},
-    "dispatch": {"JOBS_TABLE", "WORK_QUEUE_URL", "WORK_DLQ_URL", "DISPATCH_DLQ_URL", "JOB_EVENTS_TOPIC_ARN"},
+    "dispatch": {"JOBS_TABLE", *QUEUES, "DISPATCH_DLQ_URL", "JOB_EVENTS_TOPIC_ARN"},
     "worker": {
-        "JOBS_TABLE", "ANSWERS_TABLE", "INPUTS_BUCKET", "RESULTS_BUCKET", "WORK_QUEUE_URL", "WORK_DLQ_URL",
+        "JOBS_TABLE", "ANSWERS_TABLE", "INPUTS_BUCKET", "RESULTS_BUCKET", "UPLOADS_BUCKET", "UPLOAD_MAX_BYTES", *QUEUES,
         "MODEL_ID", "MODEL_TIMEOUT_S", "MAX_ATTEMPTS", "RETRY_BASE_S", "RETRY_CAP_S", "MAX_SAMPLES",
         "ANSWER_DAYS", "RECORD_DAYS", "DUE_GRACE_S", "SWEEP_PERIOD_S", "DEADLINE_S", "JITTER",
     },
     "sweep": {
-        "JOBS_TABLE", "WORK_QUEUE_URL", "WORK_DLQ_URL", "JOB_EVENTS_TOPIC_ARN", "DUE_GRACE_S",
-        "SWEEP_PERIOD_S", "RECORD_DAYS", "MAX_ATTEMPTS",
+        "JOBS_TABLE", "INPUTS_BUCKET", "RESULTS_BUCKET", "UPLOADS_BUCKET", *QUEUES, "INBOX_QUEUE_URL", "INBOX_DLQ_URL",
+        "JOB_EVENTS_TOPIC_ARN", "SOURCES", "DEADLINE_S", "DUE_GRACE_S", "SWEEP_PERIOD_S", "SWEEP_WINDOW_DAYS",
+        "SOURCE_GRACE_S", "SWEEP_WIDTH", "SWEEP_RATE", "SWEEP_PAGE", "RECORD_DAYS", "MAX_ATTEMPTS",
+    },
+    "control": {
+        "JOBS_TABLE", "INPUTS_BUCKET", "RESULTS_BUCKET", "UPLOADS_BUCKET", "TENANTS", "DEADLINE_S", "DUE_GRACE_S",
+        "RECORD_DAYS",
     },
 }  # fmt: skip
 
@@ -119,7 +179,7 @@ def test_a_function_finds_exactly_its_part_of_the_contract_in_its_environment(pr
 
 
 def test_no_policy_has_a_star_where_a_name_would_do(prod: Template) -> None:
-    prefixes = ("inputs/*", "context/*", "results/*", "answers/*", "/stream/*")
+    prefixes = ("inputs/*", "context/*", "results/*", "answers/*", "uploads/*", "sweeps/*", "/stream/*")
     for policy in prod.of_type("IAM::Policy").values():
         for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
             assert not any("*" in action for action in listed(statement["Action"]))
@@ -154,9 +214,12 @@ def test_no_function_reserves_concurrency(prod: Template) -> None:
 
 
 def test_timeouts_are_those_of_the_design(prod: Template) -> None:
-    assert {role: prod.function(role)["Properties"]["Timeout"] for role in ROLES[:4]} == {
+    timed = ("accept", "query", "control", "ingest", "dispatch", "worker")
+    assert {role: prod.function(role)["Properties"]["Timeout"] for role in timed} == {
         "accept": 10,
         "query": 29,
+        "control": 29,
+        "ingest": 30,
         "dispatch": 30,
         "worker": 120,
     }
@@ -186,3 +249,18 @@ def test_only_a_deployment_with_a_sender_may_send_mail_and_only_as_that_sender(
     assert permit["Condition"] == {"StringEquals": {"ses:FromAddress": "jobs@example.com"}}
     assert all("identity/" in json.dumps(resource) for resource in listed(permit["Resource"]))
     assert "*" not in json.dumps(permit["Resource"])
+
+
+def test_only_what_goes_on_by_itself_may_call_itself(prod: Template) -> None:
+    """SQS-20: Lambda would end the loop after 16 calls; `redrive` has a bound of its own."""
+    looping = {
+        one["Properties"]["Handler"].split(".")[2]
+        for one in prod.of_type("Lambda::Function").values()
+        if one["Properties"].get("RecursiveLoop") == "Allow"
+    }
+    assert "redrive" in looping
+    for role in looping:
+        function = prod.id_of(prod.function(role))
+        assert any(
+            on.startswith(function) for action, on in prod.permissions(role) if action == "lambda:InvokeFunction"
+        )

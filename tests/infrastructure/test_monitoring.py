@@ -32,7 +32,7 @@ def on(alarm: dict[str, Any]) -> str:
 
 
 def test_every_alarm_acts_on_the_alerts_topic(prod: Template) -> None:
-    assert len(alarms(prod)) == 22
+    assert len(alarms(prod)) == 42
     for alarm in alarms(prod):
         assert alarm["AlarmActions"] == [{"Ref": alerts(prod)}]
         assert alarm.get("ActionsEnabled", True)
@@ -51,9 +51,14 @@ def test_cloudwatch_may_publish_to_the_alerts_topic(prod: Template) -> None:
     assert allowed["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
 
 
+def sources(template: Template) -> dict[str, str]:
+    """The queues that somebody must empty."""
+    return {name: template.outputs[f"{name}QueueUrl"]["Value"]["Ref"] for name in ("Work", "Urgent", "Inbox")}
+
+
 def test_each_dead_letter_queue_is_watched_for_letters_and_for_more_of_them(prod: Template) -> None:
     """SQS-21: what SQS moves itself is not counted as sent."""
-    letters = set(prod.of_type("SQS::Queue")) - {prod.environment("worker")["WORK_QUEUE_URL"]["Ref"]}
+    letters = set(prod.of_type("SQS::Queue")) - set(sources(prod).values())
     lying = about(prod, "ApproximateNumberOfMessagesVisible")
     assert {on(alarm) for alarm in lying} == letters
     assert {(alarm["Threshold"], alarm["ComparisonOperator"]) for alarm in lying} == {
@@ -71,8 +76,13 @@ def test_each_dead_letter_queue_is_watched_for_letters_and_for_more_of_them(prod
 
 
 def test_waiting_work_and_a_lagging_dispatcher_are_noticed(prod: Template) -> None:
-    (age,) = about(prod, "ApproximateAgeOfOldestMessage")
-    assert (on(age), age["Threshold"]) == (prod.environment("worker")["WORK_QUEUE_URL"]["Ref"], 900)
+    ages = {on(age): age["Threshold"] for age in about(prod, "ApproximateAgeOfOldestMessage")}
+    assert {name: ages.pop(queue) for name, queue in sources(prod).items()} == {
+        "Work": 900,
+        "Urgent": 300,
+        "Inbox": 900,
+    }
+    assert ages == {}
     (lag,) = about(prod, "IteratorAge")
     assert on(lag) == prod.id_of(prod.function("dispatch"))
     assert lag["Threshold"] == 1000 * int(prod.environment("sweep")["DUE_GRACE_S"])
@@ -95,11 +105,46 @@ def test_a_sweep_that_leaves_something_out_is_noticed_until_two_have_left_out_no
     assert (alarm["TreatMissingData"], alarm["Period"], alarm["Statistic"]) == ("notBreaching", 600, "Maximum")
 
 
-def test_a_schedule_that_starts_no_sweep_is_noticed_whatever_workers_report(prod: Template) -> None:
-    (alarm,) = about(prod, "Invocations")
-    assert on(alarm) == prod.id_of(prod.function("sweep"))
+def test_what_a_sweep_puts_back_is_noticed(prod: Template) -> None:
+    (alarm,) = about(prod, names.SWEEP_REPAIRED)
+    assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (1, "GreaterThanOrEqualToThreshold")
+    assert (alarm["TreatMissingData"], alarm["Statistic"]) == ("notBreaching", "Sum")
+
+
+@pytest.mark.parametrize(
+    ("metric", "period_s"), [(names.DUE_JOBS, 300), (names.SOURCE_MISSING, 3_600), (names.DRIFT_FOUND, 86_400)]
+)
+def test_a_sweep_that_did_not_get_to_its_end_for_two_periods_is_noticed_whatever_else_reports(
+    prod: Template, metric: str, period_s: int
+) -> None:
+    """By the number that it would have told: a sweep that was started and failed is as silent as none."""
+    (alarm,) = [one for one in about(prod, metric) if one["Statistic"] == "SampleCount"]
     assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (1, "LessThanThreshold")
-    assert (alarm["TreatMissingData"], alarm["Period"], alarm["Statistic"]) == ("breaching", 900, "Sum")
+    assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (period_s, 2, "breaching")
+
+
+def test_results_that_are_gone_are_noticed(prod: Template) -> None:
+    (alarm,) = [one for one in about(prod, names.DRIFT_FOUND) if one["Statistic"] == "Maximum"]
+    assert (alarm["Threshold"], alarm["Period"], alarm["TreatMissingData"]) == (1, 86_400, "notBreaching")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"sweep_period_s": 3_600, "sweep_timeout_s": 890},
+        {"source_sweep_period_s": 300},
+        {"source_sweep_period_s": 86_400},
+        {"drift_sweep_period_s": 259_200},
+        {"sweep_period_s": 60, "sweep_timeout_s": 50},
+    ],
+)
+def test_no_alarm_looks_back_further_than_cloudwatch_does(synthesize: Synthesize, settings: dict[str, int]) -> None:
+    """PutMetricAlarm: seven days in all, and one day for periods below an hour."""
+    for alarm in alarms(synthesize(**settings)):
+        if "Period" in alarm:
+            most = 604_800 if alarm["Period"] >= 3_600 else 86_400
+            assert alarm["Period"] * alarm["EvaluationPeriods"] <= most
+            assert alarm["Period"] % 60 == 0
 
 
 def test_an_api_that_answers_500_or_above_is_noticed_though_no_function_failed(prod: Template) -> None:

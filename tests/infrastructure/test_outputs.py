@@ -9,11 +9,13 @@ from tests.infrastructure.templates import Template
 
 NAMES = {
     "ApiUrl", "JobsTableName", "AnswersTableName", "WorkQueueUrl", "WorkDlqUrl", "DispatchDlqUrl", "SweepDlqUrl",
-    "JobEventsTopicArn", "AlertsTopicArn", "InputsBucketName", "ResultsBucketName",
+    "RedriveDlqUrl", "UrgentQueueUrl", "UrgentDlqUrl", "InboxQueueUrl", "InboxDlqUrl", "JobEventsTopicArn",
+    "AlertsTopicArn", "UploadsBucketName", "InputsBucketName", "ResultsBucketName",
 }  # fmt: skip
 LINKS = {
-    "JobsTableConsole", "AnswersTableConsole", "WorkConsole", "WorkDlqConsole", "DispatchDlqConsole",
-    "SweepDlqConsole", "JobEventsConsole", "AlertsConsole", "InputsBucketConsole", "ResultsBucketConsole",
+    "JobsTableConsole", "AnswersTableConsole", "WorkConsole", "WorkDlqConsole", "DispatchDlqConsole", "UrgentConsole",
+    "UrgentDlqConsole", "InboxConsole", "InboxDlqConsole", "SweepDlqConsole", "RedriveDlqConsole", "JobEventsConsole",
+    "AlertsConsole", "UploadsBucketConsole", "InputsBucketConsole", "ResultsBucketConsole",
 }  # fmt: skip
 
 

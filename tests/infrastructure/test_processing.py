@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from lambdas.contracts import names
 from tests.infrastructure.conftest import Synthesize
 from tests.infrastructure.templates import Resource, Template, listed
 
 
-def mapping(template: Template, role: str) -> Resource:
+def mappings(template: Template, role: str) -> list[Resource]:
     function = template.id_of(template.function(role))
-    (found,) = (
-        one["Properties"]
-        for one in template.of_type("Lambda::EventSourceMapping").values()
-        if one["Properties"]["FunctionName"] == {"Ref": function}
-    )
-    mapped: Resource = found
-    return mapped
+    found = (one["Properties"] for one in template.of_type("Lambda::EventSourceMapping").values())
+    return [one for one in found if one["FunctionName"] == {"Ref": function}]
+
+
+def mapping(template: Template, role: str, queue: str | None = None) -> Resource:
+    """The one mapping of a function; of the worker's two, that of the queue under this name in its environment."""
+    wanted = template.environment(role)[queue]["Ref"] if queue else None
+    (found,) = (one for one in mappings(template, role) if wanted in (None, one["EventSourceArn"]["Fn::GetAtt"][0]))
+    return found
 
 
 def test_no_record_blocks_its_shard_and_none_is_lost(prod: Template) -> None:
@@ -47,31 +51,68 @@ def test_the_stream_lets_through_what_somebody_must_hear_of(prod: Template) -> N
     }
 
 
-def test_the_worker_takes_ten_messages_at_once_five_times_over(prod: Template) -> None:
+@pytest.mark.parametrize(("queue", "at_once"), [("WORK_QUEUE_URL", 5), ("URGENT_QUEUE_URL", 2)])
+def test_the_worker_takes_ten_messages_at_once_of_each_queue_with_a_share_for_each(
+    prod: Template, queue: str, at_once: int
+) -> None:
     """SQS-03, SQS-04."""
-    work = mapping(prod, "worker")
-    assert work["EventSourceArn"]["Fn::GetAtt"][0] == prod.environment("worker")["WORK_QUEUE_URL"]["Ref"]
+    work = mapping(prod, "worker", queue)
+    assert len(mappings(prod, "worker")) == 2
     assert work["BatchSize"] == 10
     assert work["MaximumBatchingWindowInSeconds"] == 0
-    assert work["ScalingConfig"] == {"MaximumConcurrency": 5}
+    assert work["ScalingConfig"] == {"MaximumConcurrency": at_once}
     assert work["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
 
 def test_the_sweep_runs_every_five_minutes_and_its_failures_are_letters(prod: Template) -> None:
     """EB-03: both kinds of failure, not to be invoked and not to end."""
-    schedule = prod.only("Scheduler::Schedule")["Properties"]
     sweep = prod.id_of(prod.function("sweep"))
-    assert schedule["ScheduleExpression"] == "rate(5 minutes)"
-    assert schedule["Target"]["Arn"]["Fn::GetAtt"] == [sweep, "Arn"]
-    assert schedule["Target"]["RetryPolicy"]["MaximumRetryAttempts"] <= 2
-    letters = schedule["Target"]["DeadLetterConfig"]["Arn"]
-    invoked = prod.only("Lambda::EventInvokeConfig")["Properties"]
-    assert (invoked["FunctionName"], invoked["MaximumRetryAttempts"]) == ({"Ref": sweep}, 0)
-    assert invoked["DestinationConfig"]["OnFailure"]["Destination"] == letters
+    invoked = [one["Properties"] for one in prod.of_type("Lambda::EventInvokeConfig").values()]
+    (own,) = [one for one in invoked if one["FunctionName"] == {"Ref": sweep}]
+    assert own["MaximumRetryAttempts"] == 0
+    rates = {}
+    for schedule in schedules(prod):
+        target = schedule["Target"]
+        assert target["Arn"]["Fn::GetAtt"] == [sweep, "Arn"]
+        assert target["RetryPolicy"]["MaximumRetryAttempts"] <= 2
+        assert own["DestinationConfig"]["OnFailure"]["Destination"] == target["DeadLetterConfig"]["Arn"]
+        rates[tuple(json.loads(target["Input"])["parts"])] = schedule["ScheduleExpression"]
+    assert rates == {
+        ("stuck", "letters"): "rate(5 minutes)",
+        ("uploads",): "rate(60 minutes)",
+        ("drift",): "rate(1440 minutes)",
+    }
+
+
+def schedules(template: Template) -> list[Resource]:
+    return [one["Properties"] for one in template.of_type("Scheduler::Schedule").values()]
+
+
+def test_sources_that_can_list_their_events_are_compared_with_the_uploads(synthesize: Synthesize) -> None:
+    shop = {
+        "tenant": "acme", "task": "summarize", "scheme": "hmac-sha256", "secret": "shop/key", "header": "x-sig",
+        "id": "/id", "list": {"plugin": "http_event_list", "url": "https://shop.test/events", "token": "shop/list"},
+    }  # fmt: skip
+    template = synthesize(sources={"shop": shop})
+    parts = [json.loads(one["Target"]["Input"])["parts"] for one in schedules(template)]
+    assert ["uploads", "shop"] in parts
+    (secrets,) = [s for s in template.statements("sweep") if "secretsmanager:GetSecretValue" in listed(s["Action"])]
+    assert "secret:shop/list-??????" in json.dumps(secrets["Resource"])
+    assert "shop/key" not in json.dumps(secrets["Resource"])
+
+
+def test_the_sweep_may_go_on_by_itself_and_is_not_taken_for_a_loop_that_nobody_meant(prod: Template) -> None:
+    assert prod.function("sweep")["Properties"]["RecursiveLoop"] == "Allow"
+    function = prod.function("sweep")
+    waits_for = json.dumps(function.get("DependsOn", []))
+    own = [name for name in prod.of_type("IAM::Policy") if name.startswith("Sweep") and "Itself" in name]
+    assert len(own) == 1
+    assert own[0] not in waits_for  # neither could be made before the other
 
 
 def test_the_schedule_may_invoke_the_sweep_and_write_its_letters_for_this_account_only(prod: Template) -> None:
-    target = prod.only("Scheduler::Schedule")["Properties"]["Target"]
+    target = schedules(prod)[0]["Target"]
+    assert {json.dumps(one["Target"]["RoleArn"]) for one in schedules(prod)} == {json.dumps(target["RoleArn"])}
     role = target["RoleArn"]["Fn::GetAtt"][0]
     allowed = {(listed(s["Action"])[0], json.dumps(s["Resource"])) for s in prod.statements_of_role(role)}
     assert allowed == {
@@ -84,15 +125,16 @@ def test_the_schedule_may_invoke_the_sweep_and_write_its_letters_for_this_accoun
 
 
 def test_settings_reach_the_mappings(synthesize: Synthesize) -> None:
-    template = synthesize(batch_size=3, batch_window_s=7, max_concurrency=50, stream_age_s=600, sweep_period_s=60,
-                          sweep_timeout_s=60)  # fmt: skip
-    work = mapping(template, "worker")
-    assert (work["BatchSize"], work["MaximumBatchingWindowInSeconds"]) == (3, 7)
-    assert work["ScalingConfig"] == {"MaximumConcurrency": 50}
-    queue = template.resources[work["EventSourceArn"]["Fn::GetAtt"][0]]
-    assert queue["Properties"]["VisibilityTimeout"] == 6 * 120 + 7
+    template = synthesize(batch_size=3, batch_window_s=7, max_concurrency=50, urgent_concurrency=20, stream_age_s=600,
+                          sweep_period_s=60, sweep_timeout_s=50)  # fmt: skip
+    for name, at_once in (("WORK_QUEUE_URL", 50), ("URGENT_QUEUE_URL", 20)):
+        work = mapping(template, "worker", name)
+        assert (work["BatchSize"], work["MaximumBatchingWindowInSeconds"]) == (3, 7)
+        assert work["ScalingConfig"] == {"MaximumConcurrency": at_once}
+        queue = template.resources[work["EventSourceArn"]["Fn::GetAtt"][0]]
+        assert queue["Properties"]["VisibilityTimeout"] == 6 * 120 + 7
     assert mapping(template, "dispatch")["MaximumRecordAgeInSeconds"] == 600
-    assert template.only("Scheduler::Schedule")["Properties"]["ScheduleExpression"] == "rate(1 minute)"
+    assert "rate(1 minute)" in [one["ScheduleExpression"] for one in schedules(template)]
 
 
 def test_job_events_are_encrypted_and_refuse_publishers_without_tls(prod: Template) -> None:

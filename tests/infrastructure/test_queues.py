@@ -2,42 +2,60 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.infrastructure.templates import Resource, Template
 
 DAY_S = 86_400
 
 
-def work(template: Template) -> Resource:
-    return template.resources[template.environment("worker")["WORK_QUEUE_URL"]["Ref"]]
+SOURCES = {"Work": "WorkDlq", "Urgent": "UrgentDlq", "Inbox": "InboxDlq"}  # names of the outputs
 
 
-def test_work_waits_six_worker_timeouts_before_it_returns(prod: Template) -> None:
+def queue(template: Template, name: str) -> Resource:
+    """By the name of its output."""
+    output = f"{name}Url" if name.endswith("Dlq") else f"{name}QueueUrl"
+    return template.resources[template.outputs[output]["Value"]["Ref"]]
+
+
+@pytest.mark.parametrize("name", ["Work", "Urgent"])
+def test_work_waits_six_worker_timeouts_before_it_returns(prod: Template, name: str) -> None:
     """SQS-01."""
+    found = queue(prod, name)
     (mapping,) = (
         one["Properties"]
         for one in prod.of_type("Lambda::EventSourceMapping").values()
-        if "ScalingConfig" in one["Properties"]
+        if one["Properties"]["EventSourceArn"]["Fn::GetAtt"][0] == prod.id_of(found)
     )
     timeout = prod.function("worker")["Properties"]["Timeout"]
-    assert work(prod)["Properties"]["VisibilityTimeout"] == 6 * timeout + mapping["MaximumBatchingWindowInSeconds"]
+    assert found["Properties"]["VisibilityTimeout"] == 6 * timeout + mapping["MaximumBatchingWindowInSeconds"]
 
 
-def test_work_goes_to_its_own_dead_letters_after_five_deliveries(prod: Template) -> None:
+@pytest.mark.parametrize("name", SOURCES)
+def test_what_nobody_can_take_goes_to_its_queues_own_dead_letters_after_five_deliveries(
+    prod: Template, name: str
+) -> None:
     """SQS-03, SQS-11."""
-    redrive = work(prod)["Properties"]["RedrivePolicy"]
+    redrive = queue(prod, name)["Properties"]["RedrivePolicy"]
     assert redrive["maxReceiveCount"] == 5
-    assert redrive["deadLetterTargetArn"]["Fn::GetAtt"][0] == prod.environment("worker")["WORK_DLQ_URL"]["Ref"]
-    assert sum("RedrivePolicy" in one["Properties"] for one in prod.of_type("SQS::Queue").values()) == 1
+    assert redrive["deadLetterTargetArn"]["Fn::GetAtt"][0] == prod.id_of(queue(prod, SOURCES[name]))
+    assert sum("RedrivePolicy" in one["Properties"] for one in prod.of_type("SQS::Queue").values()) == len(SOURCES)
 
 
 def test_dead_letters_are_kept_for_two_weeks_and_longer_than_their_source(prod: Template) -> None:
     """SQS-07: a standard queue's clock does not restart."""
-    source = work(prod)["Properties"]["MessageRetentionPeriod"]
-    letters = [one for one in prod.of_type("SQS::Queue").values() if one is not work(prod)]
-    assert len(letters) == 3
+    sources = [queue(prod, name) for name in SOURCES]
+    letters = [one for one in prod.of_type("SQS::Queue").values() if one not in sources]
+    assert all(queue(prod, name) in letters for name in SOURCES.values())
     assert {one["Properties"]["MessageRetentionPeriod"] for one in letters} == {14 * DAY_S}
-    assert source + DAY_S < 14 * DAY_S
+    assert all(one["Properties"]["MessageRetentionPeriod"] + DAY_S < 14 * DAY_S for one in sources)
     assert {one["DeletionPolicy"] for one in letters} == {"Retain"}
+
+
+def test_only_the_inbox_holds_what_is_nowhere_else(prod: Template) -> None:
+    """A work message is a hint that the sweep repeats; an event in the inbox is no record yet."""
+    kept = {name: queue(prod, name)["DeletionPolicy"] for name in SOURCES}
+    assert kept == {"Work": "Delete", "Urgent": "Delete", "Inbox": "Retain"}
 
 
 def test_every_queue_is_encrypted_and_refuses_everything_without_tls(prod: Template) -> None:
@@ -47,6 +65,6 @@ def test_every_queue_is_encrypted_and_refuses_everything_without_tls(prod: Templ
     policies = prod.of_type("SQS::QueuePolicy").values()
     assert {queue["Ref"] for policy in policies for queue in policy["Properties"]["Queues"]} == set(queues)
     for policy in policies:
-        (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
+        (statement,) = [s for s in policy["Properties"]["PolicyDocument"]["Statement"] if s["Effect"] == "Deny"]
         assert (statement["Effect"], statement["Action"]) == ("Deny", "sqs:*")
         assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}

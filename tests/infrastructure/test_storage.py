@@ -34,13 +34,18 @@ def test_the_jobs_table_streams_both_images_and_expires_by_the_attribute_that_is
     assert [key["AttributeName"] for key in properties["KeySchema"]] == ["pk", "sk"]
 
 
-def test_both_indexes_of_the_jobs_table_carry_keys_only(prod: Template) -> None:
+def test_the_indexes_of_the_jobs_table_carry_their_keys_and_no_more_than_is_asked_of_them(prod: Template) -> None:
     indexes = table(prod, "JOBS_TABLE")["Properties"]["GlobalSecondaryIndexes"]
     assert {index["IndexName"]: [key["AttributeName"] for key in index["KeySchema"]] for index in indexes} == {
         "due": ["due_shard", "due_at"],
         "by_tenant": ["tenant_shard", "created_at"],
+        "by_upload": ["upload_shard", "upload_key"],
     }
-    assert {index["Projection"]["ProjectionType"] for index in indexes} == {"KEYS_ONLY"}
+    assert {index["IndexName"]: index["Projection"] for index in indexes} == {
+        "due": {"ProjectionType": "KEYS_ONLY"},
+        "by_tenant": {"ProjectionType": "KEYS_ONLY"},
+        "by_upload": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["status"]},
+    }
 
 
 def test_answers_are_found_by_key_and_expire(prod: Template) -> None:
@@ -52,7 +57,7 @@ def test_answers_are_found_by_key_and_expire(prod: Template) -> None:
 def test_buckets_are_private_encrypted_and_survive_the_stack(prod: Template) -> None:
     """CDK-12."""
     buckets = prod.of_type("S3::Bucket")
-    assert len(buckets) == 2
+    assert len(buckets) == 3
     for bucket in buckets.values():
         properties = bucket["Properties"]
         assert set(properties["PublicAccessBlockConfiguration"].values()) == {True}
@@ -60,6 +65,18 @@ def test_buckets_are_private_encrypted_and_survive_the_stack(prod: Template) -> 
         assert rule["ServerSideEncryptionByDefault"]["SSEAlgorithm"] == "AES256"
         assert properties["OwnershipControls"]["Rules"] == [{"ObjectOwnership": "BucketOwnerEnforced"}]
         assert bucket["DeletionPolicy"] == "Retain"
+
+
+def test_only_uploads_have_versions_and_old_ones_expire_as_well(prod: Template) -> None:
+    """Each version is a job of its own; everywhere else a deleted object must be gone."""
+    uploads = prod.environment("control")["UPLOADS_BUCKET"]["Ref"]
+    versioned = {
+        name for name, one in prod.of_type("S3::Bucket").items() if "VersioningConfiguration" in one["Properties"]
+    }
+    assert versioned == {uploads}
+    rules = prod.resources[uploads]["Properties"]["LifecycleConfiguration"]["Rules"]
+    (rule,) = [one for one in rules if one.get("Prefix") == names.UPLOADS_PREFIX]
+    assert rule["NoncurrentVersionExpiration"] == {"NoncurrentDays": Settings().object_days}
 
 
 def test_buckets_refuse_everything_without_tls(prod: Template) -> None:
@@ -72,12 +89,17 @@ def test_buckets_refuse_everything_without_tls(prod: Template) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "prefixes"), [("INPUTS_BUCKET", {"inputs/"}), ("RESULTS_BUCKET", {"results/", "answers/"})]
+    ("variable", "prefixes"),
+    [
+        ("INPUTS_BUCKET", {"inputs/"}),
+        ("RESULTS_BUCKET", {"results/", "answers/", "sweeps/"}),
+        ("UPLOADS_BUCKET", {"uploads/"}),
+    ],
 )
 def test_objects_expire_after_every_record_that_points_to_them(
     prod: Template, variable: str, prefixes: set[str]
 ) -> None:
-    rules = prod.resources[prod.environment("worker")[variable]["Ref"]]["Properties"]["LifecycleConfiguration"]
+    rules = prod.resources[prod.environment("control")[variable]["Ref"]]["Properties"]["LifecycleConfiguration"]
     expiring = {rule["Prefix"]: rule["ExpirationInDays"] for rule in rules["Rules"] if "Prefix" in rule}
     kept = int(prod.environment("worker")["RECORD_DAYS"]) + int(prod.environment("accept")["DEADLINE_S"]) // 86_400
     assert set(expiring) == prefixes
@@ -98,7 +120,10 @@ def test_dev_deletes_its_data_and_empties_its_buckets(dev: Template) -> None:
 def test_prod_keeps_everything_that_holds_state_and_needs_no_custom_resource(prod: Template) -> None:
     stateful = ("DynamoDB::Table", "S3::Bucket", "SQS::Queue", "Logs::LogGroup")
     lost = {name for kind in stateful for name, one in prod.of_type(kind).items() if one["DeletionPolicy"] != "Retain"}
-    assert lost == {prod.environment("worker")["WORK_QUEUE_URL"]["Ref"]}  # hints, which the sweep repeats
+    worker = prod.environment("worker")
+    assert lost == {
+        worker[name]["Ref"] for name in ("WORK_QUEUE_URL", "URGENT_QUEUE_URL")
+    }  # hints, which the sweep repeats
     assert not [one["Type"] for one in prod.resources.values() if one["Type"].startswith("Custom::")]
 
 

@@ -76,12 +76,32 @@ class Cloud:
         return self.stack.outputs["ResultsBucketName"]
 
     @property
+    def uploads_bucket(self) -> str:
+        return self.stack.outputs["UploadsBucketName"]
+
+    @property
+    def inbox_url(self) -> str:
+        return self.stack.outputs["InboxQueueUrl"]
+
+    @property
+    def inbox_letters_url(self) -> str:
+        return self.stack.outputs["InboxDlqUrl"]
+
+    @property
     def work_url(self) -> str:
         return self.stack.outputs["WorkQueueUrl"]
 
     @property
     def letters_url(self) -> str:
         return self.stack.outputs["WorkDlqUrl"]
+
+    @property
+    def urgent_url(self) -> str:
+        return self.stack.outputs["UrgentQueueUrl"]
+
+    @property
+    def urgent_letters_url(self) -> str:
+        return self.stack.outputs["UrgentDlqUrl"]
 
     @property
     def dispatch_letters_url(self) -> str:
@@ -156,7 +176,7 @@ class Cloud:
 
     def open_buckets(self) -> None:
         """moto takes a TLS-only policy for a denial of everything: it looks at no condition."""
-        for bucket in (self.inputs_bucket, self.results_bucket):
+        for bucket in (self.inputs_bucket, self.results_bucket, self.uploads_bucket):
             self.client("s3").delete_bucket_policy(Bucket=bucket)
 
     def wipe(self) -> None:
@@ -171,6 +191,9 @@ class Cloud:
             for bucket in (self.inputs_bucket, self.results_bucket):
                 for one in s3.list_objects_v2(Bucket=bucket).get("Contents", []):
                     s3.delete_object(Bucket=bucket, Key=one["Key"])
+            listed = s3.list_object_versions(Bucket=self.uploads_bucket)
+            for one in [*listed.get("Versions", []), *listed.get("DeleteMarkers", [])]:
+                s3.delete_object(Bucket=self.uploads_bucket, Key=one["Key"], VersionId=one["VersionId"])
         for queue in sqs_backends[self.stack.account][self.stack.region].queues.values():
             # PurgeQueue may be called once a minute
             queue._messages, queue._pending_messages, queue.deleted_messages = [], set(), set()

@@ -25,6 +25,8 @@ from local.stack import template as templates
 from local.stack.provision import provision
 from tests.fakes import FakeAnswers, FakeJobStore
 from tests.integration.cloud import REGION, ROOT, Cloud, Context
+from tests.integration.command_line import CommandLine
+from tests.integration.scripted_api import ScriptedApi
 from tests.integration.wire import Wire
 
 _RUN = itertools.count(1)
@@ -72,7 +74,7 @@ def provisioned(synthesized: templates.Template) -> Iterator[Cloud]:
         cloud = Cloud(provision(synthesized, any_endpoint), wire)
         cloud.open_buckets()
         cloud.listen()
-        wire.clear()
+        cloud.wipe()  # S3 has sent its test event
         yield cloud
         clients.client.cache_clear()
 
@@ -200,3 +202,22 @@ def bench(load_handler: Load, cloud: Cloud, model: ModelServer, lines: Lines, pa
     made = Bench(load_handler("worker"), cloud, model, lines)
     made.script({"answer": ANSWER})
     return made
+
+
+@pytest.fixture
+def api() -> Iterator[ScriptedApi]:
+    """An API that answers by a script."""
+    scripted = ScriptedApi()
+    yield scripted
+    scripted.end()
+
+
+@pytest.fixture
+def ops(
+    api: ScriptedApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], pauses: list[float]
+) -> CommandLine:
+    """The operator's command line against it. Its pauses take no time."""
+    monkeypatch.setenv("NEVERDROP_URL", api.url)
+    monkeypatch.delenv("NEVERDROP_TOKEN", raising=False)
+    monkeypatch.setattr("time.sleep", pauses.append)
+    return CommandLine(capsys)

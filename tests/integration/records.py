@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from lambdas.adapters import clock
-from lambdas.contracts.names import CANCELLED, PENDING
+from lambdas.contracts.names import PENDING
 from lambdas.core import changes, times
 from lambdas.core.canonical import canonical, sha256
 from lambdas.core.intake import Submission, new_record
@@ -66,13 +66,15 @@ def failed(*, ago_s: float = 0, **over: Any) -> dict[str, Any]:
 
 
 def cancelled(**over: Any) -> dict[str, Any]:
-    return {**processing(), "status": CANCELLED, "finished_at": times.text(clock.now()), **over}
+    record = processing()
+    return {**changes.cancel(from_record(record), now=clock.now(), limits=LIMITS).applied_to(record), **over}
 
 
 def every_change(now: datetime) -> dict[str, tuple[dict[str, Any], Change]]:
     """For each rule of the protocol but `accept`: a record that allows it, and the change as the code makes it."""
     held, lapsed, open_ = processing(), processing(lease_s=-5), pending()
     gone, dead, done = cancelled(), failed(), completed()
+    told = changes.hand_over(from_record(done), now=now).applied_to(done)
     why = changes.error("MODEL_TRANSIENT", "cut")
     job, soon = from_record(held), times.after(now, 30)
     made = {
@@ -85,7 +87,10 @@ def every_change(now: datetime) -> dict[str, tuple[dict[str, Any], Change]]:
         "fail": (held, changes.fail(job, now=now, why=why, cost=5, limits=LIMITS)),
         "expire": (open_, changes.expire(from_record(open_), now=now, max_tries=5, limits=LIMITS)),
         "reopen": (dead, changes.reopen(from_record(dead), now=now, limits=LIMITS)),
+        "cancel": (held, changes.cancel(job, now=now, limits=LIMITS)),
+        "delete": (told, changes.delete(from_record(told))),
         "book_late": (gone, changes.book_late(from_record(gone), 17)),
+        "note": (dead, changes.note(from_record(dead), "repaired", "by somebody", at=now)),
         "hand_over": (done, changes.hand_over(from_record(done), now=now)),
         "reap": (lapsed, changes.reap(from_record(lapsed), now=now, limits=LIMITS)),
         "push_due": (open_, changes.push_due(from_record(open_), soon)),

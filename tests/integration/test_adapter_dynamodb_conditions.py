@@ -36,6 +36,7 @@ PARAMS: dict[str, st.SearchStrategy[Any]] = {
     "seen_status": st.sampled_from(STATUSES),
     "seen_attempt": st.integers(0, 2),
     "next_attempt": st.integers(0, 3),
+    "late_cost": st.integers(0, 9),
 }
 records = st.fixed_dictionaries({}, optional=RECORD)
 params = st.fixed_dictionaries(PARAMS)

@@ -57,7 +57,7 @@ def _calls(store: DynamoJobStore) -> dict[str, Callable[[], Any]]:
         "UpdateItem": lambda: store.apply(record["pk"], change),
         "GetItem": lambda: store.read(record["pk"]),
         "BatchGetItem": lambda: store.read_many([record["pk"]]),
-        "Query": lambda: store.due("1", clock.now(), 5),
+        "Query": lambda: store.due("1", clock.now(), None, 5),
     }
 
 
@@ -144,7 +144,12 @@ class Pages:
 
 
 def _row(job_id: str) -> dict[str, Any]:
-    return {"pk": {"S": job_id}, "sk": {"S": "job"}, "created_at": {"S": times.text(clock.now())}}
+    now = {"S": times.text(clock.now())}
+    return {"pk": {"S": job_id}, "sk": {"S": "job"}, "created_at": now, "due_at": now}
+
+
+def _found(pages: Pages, limit: int) -> list[str]:
+    return [job_id for _, job_id in DynamoJobStore(pages, "t").due("1", clock.now(), None, limit)]
 
 
 def test_ddb_10_a_page_without_rows_is_not_the_last():
@@ -152,23 +157,23 @@ def test_ddb_10_a_page_without_rows_is_not_the_last():
     pages = Pages(
         query=[{"Items": [], "LastEvaluatedKey": last}, {"Items": [_row("a")], "LastEvaluatedKey": last}, {"Items": []}]
     )
-    assert DynamoJobStore(pages, "t").due("1", clock.now(), 10) == ["a"]
+    assert _found(pages, 10) == ["a"]
     assert [one.get("ExclusiveStartKey") for one in pages.asked] == [None, last, last]
 
 
 def test_moto_14_a_last_page_that_is_empty_ends_the_list():
     last = {"pk": {"S": "b"}}
     pages = Pages(query=[{"Items": [_row("a"), _row("b")], "LastEvaluatedKey": last}])
-    assert DynamoJobStore(pages, "t").due("1", clock.now(), 2) == ["a", "b"]  # full: nobody asks for more
+    assert _found(pages, 2) == ["a", "b"]  # full: nobody asks for more
     pages = Pages(query=[{"Items": [_row("a"), _row("b")], "LastEvaluatedKey": last}, {"Items": []}])
-    assert DynamoJobStore(pages, "t").due("1", clock.now(), 3) == ["a", "b"]
+    assert _found(pages, 3) == ["a", "b"]
 
 
 def test_a_query_asks_for_no_more_rows_than_are_still_wanted():
     pages = Pages(
         query=[{"Items": [_row("a")], "LastEvaluatedKey": {"pk": {"S": "a"}}}, {"Items": [_row("b"), _row("c")]}]
     )
-    DynamoJobStore(pages, "t").due("1", clock.now(), 3)
+    _found(pages, 3)
     assert [one["Limit"] for one in pages.asked] == [3, 2]
 
 

@@ -33,6 +33,7 @@ OTHER = {
     "record_days": 45,
     "answer_days": 80,
     "object_days": 90,
+    "upload_max_bytes": 6_000_000,
     "model_timeout_s": 40,
     "wait_max": 9,
     "tenants": {ARN: "globex"},
@@ -54,10 +55,14 @@ def limits(changed: Cloud, role: str) -> Limits:
 
 
 USED = {
-    "accept": ["deadline_s", "grace_s", "not_before_s"],
-    "worker": ["deadline_s", "grace_s", "sweep_period_s", "record_days", "max_samples", "model_timeout_s", "retry"],
+    "accept": ["deadline_s", "grace_s", "not_before_s", "upload_bytes"],
+    "ingest": ["deadline_s", "grace_s"],
+    "worker": [
+        "deadline_s", "grace_s", "sweep_period_s", "record_days", "max_samples", "model_timeout_s", "upload_bytes",
+        "retry",
+    ],
     "sweep": ["grace_s", "sweep_period_s", "record_days"],
-}
+}  # fmt: skip
 """The limits that the rules of each function look at."""
 
 
@@ -71,6 +76,7 @@ def test_a_changed_setting_reaches_each_function_that_goes_by_it(changed: Cloud,
         "max_samples": 4,
         "model_timeout_s": 40,
         "not_before_s": 11 * DAY_S,
+        "upload_bytes": 6_000_000,
     }
     found = getattr(limits(changed, role), name)
     if name == "retry":

@@ -10,7 +10,8 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 
 from lambdas.adapters.batching import batches, deliver, size_of
 from lambdas.adapters.clients import client
-from lambdas.adapters.outbox import AwsOutbox
+from lambdas.adapters.environment import Environment
+from lambdas.adapters.outbox import AwsOutbox, outbox_of
 from lambdas.adapters.sns import SnsTopic
 from lambdas.adapters.sqs import HIDE_MAX_S, SqsQueue
 from lambdas.core.envelope import written
@@ -18,8 +19,10 @@ from lambdas.core.ports import Message, Unavailable
 from tests.integration.cloud import Cloud
 
 
-def message(body: str = "{}", group: str = "acme", delay_s: int = 0, **attributes: str) -> Message:
-    return Message(body, attributes or {"tenant": "acme"}, group, delay_s)
+def message(
+    body: str = "{}", group: str = "acme", delay_s: int = 0, *, urgent: bool = False, **attributes: str
+) -> Message:
+    return Message(body, attributes or {"tenant": "acme"}, group, delay_s, urgent)
 
 
 @pytest.fixture
@@ -225,14 +228,41 @@ def test_a_topic_that_refuses_has_taken_nothing(cloud: Cloud, topic: SnsTopic):
 
 
 # --- the outbox ----------------------------------------------------------------------------------
-def test_work_letters_and_facts_go_each_to_its_place(cloud: Cloud, pauses: list[float]):
-    sqs = client("sqs")
-    outbox = AwsOutbox(
-        SqsQueue(sqs, cloud.work_url), SqsQueue(sqs, cloud.letters_url), SnsTopic(client("sns"), cloud.topic_arn)
-    )
+@pytest.fixture
+def outbox(cloud: Cloud, pauses: list[float]) -> AwsOutbox:
+    return outbox_of(Environment(cloud.environment("dispatch")))
+
+
+def test_work_letters_and_facts_go_each_to_its_place(cloud: Cloud, outbox: AwsOutbox):
     assert outbox.send_work([message('"work"')]) == set()
     assert outbox.send_letters([message('"letter"')]) == set()
     assert outbox.publish([message('"fact"')]) == set()
     assert cloud.bodies(cloud.work_url) == ["work"]
     assert cloud.bodies(cloud.letters_url) == ["letter"]
     assert [one.body for one in cloud.heard()] == ["fact"]
+    assert cloud.bodies(cloud.urgent_url) + cloud.bodies(cloud.urgent_letters_url) == []
+
+
+def test_urgent_work_and_letters_go_by_queues_of_their_own(cloud: Cloud, outbox: AwsOutbox):
+    mixed = [message("1"), message("2", urgent=True), message("3"), message("4", urgent=True)]
+    assert outbox.send_work(mixed) == set()
+    assert outbox.send_letters(mixed) == set()
+    assert (sorted(cloud.bodies(cloud.work_url)), sorted(cloud.bodies(cloud.urgent_url))) == ([1, 3], [2, 4])
+    assert sorted(cloud.bodies(cloud.letters_url)) == [1, 3]
+    assert sorted(cloud.bodies(cloud.urgent_letters_url)) == [2, 4]
+
+
+@pytest.mark.parametrize(("queue", "refused"), [("urgent_url", {1, 3, 4}), ("work_url", {0, 2})])
+def test_what_one_queue_refuses_is_told_by_its_position_among_all(
+    cloud: Cloud, outbox: AwsOutbox, queue: str, refused: set[int]
+):
+    name = getattr(cloud, queue).rpartition("/")[2]
+    cloud.wire.refuse("SendMessageBatch", "AccessDenied", 403, part=name)
+    urgent = (False, True, False, True, True)
+    assert outbox.send_work([message(str(n), urgent=one) for n, one in enumerate(urgent)]) == refused
+
+
+def test_a_queue_that_gets_nothing_is_not_called(cloud: Cloud, outbox: AwsOutbox):
+    outbox.send_work([message(urgent=True)])
+    outbox.send_letters([])
+    assert cloud.wire.count("SendMessageBatch") == 1

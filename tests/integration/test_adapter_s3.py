@@ -51,9 +51,36 @@ def test_a_deleted_object_is_missing_and_deleting_it_again_does_nothing(objects:
         objects.get("answers/acme/k")
 
 
+def test_many_objects_go_at_once_and_those_that_are_not_there_are_no_trouble(objects: Any):
+    keys = [f"results/acme/j/{number}" for number in range(1, 4)]
+    for key in [*keys, "results/acme/j/10", "results/acme/other/1"]:
+        objects.put(key, b"{}")
+    objects.delete_many([*keys, "results/acme/none/1"])
+    objects.delete_many(keys)
+    for key in keys:
+        with pytest.raises(Missing):
+            objects.get(key)
+    assert (objects.get("results/acme/j/10"), objects.get("results/acme/other/1")) == (b"{}", b"{}")
+
+
+def test_a_thousand_objects_are_one_request(cloud: Cloud, bucket: S3Objects):
+    bucket.delete_many([f"results/acme/j/{number}" for number in range(1_000)])
+    assert [one.operation for one in cloud.wire.sent] == ["DeleteObjects"]
+
+
+def test_one_object_that_cannot_be_deleted_is_told_though_s3_answers_200(bucket: S3Objects):
+    class Answers:
+        def delete_objects(self, **_: Any) -> Any:
+            return {"Errors": [{"Key": "k", "Code": "InternalError"}]}
+
+    with pytest.raises(Unavailable, match="InternalError"):
+        S3Objects(Answers(), "b").delete_many(["k"])
+
+
 @pytest.mark.parametrize(
     ("operation", "call"),
     [
+        ("DeleteObjects", lambda bucket: bucket.delete_many(["k"])),
         ("GetObject", lambda bucket: bucket.get("k")),
         ("PutObject", lambda bucket: bucket.put("k", b"")),
         ("DeleteObject", lambda bucket: bucket.delete("k")),

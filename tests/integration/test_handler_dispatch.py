@@ -116,7 +116,7 @@ def test_str_03_a_removal_without_a_new_image_is_ignored(cloud: Cloud, dispatch:
     assert sent(cloud) == 0
 
 
-SILENT = ["claim", "pull_due", "book_late", "hand_over", "push_due"]
+SILENT = ["claim", "pull_due", "book_late", "note", "hand_over", "push_due"]
 
 
 @pytest.mark.parametrize("name", SILENT)

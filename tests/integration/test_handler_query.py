@@ -289,7 +289,8 @@ def test_health_and_contract_need_no_identity_and_no_store(cloud: Cloud, query: 
 def test_the_contract_names_every_route_that_is_answered(query: ModuleType):
     paths = get(query, "/openapi.json", authorizer=None)["json"]["paths"]
     answered = {route.split(" ")[1] for route in (*query.ROUTES, *query.OPEN_ROUTES)}
-    assert {path for path, methods in paths.items() if "get" in methods} == answered
+    reading = {path for path, methods in paths.items() if "get" in methods and not path.startswith("/admin/")}
+    assert reading == answered
 
 
 @pytest.mark.parametrize(("route", "operation"), [(JOB, "GetItem"), ("/jobs", "Query"), (RESULT, "GetObject")])

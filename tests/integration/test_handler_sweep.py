@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lambdas.adapters.dynamodb import DynamoJobStore
 from lambdas.contracts import names
 from lambdas.core import ids
 from tests.integration.cloud import Cloud, Context
@@ -22,7 +23,13 @@ def sweep(load_handler: Load, pauses: list[float]) -> ModuleType:
 
 
 def run(sweep: ModuleType, remaining_s: float = 240) -> dict[str, Any]:
-    answer: dict[str, Any] = sweep.handler({}, Context(remaining_s))
+    """What the sweep of what is stuck did, and whether it got to its end."""
+    answer = invoke(sweep, {"parts": ["stuck"]}, remaining_s)
+    return {"complete": answer["complete"], **answer["parts"].get("stuck", {})}
+
+
+def invoke(sweep: ModuleType, event: dict[str, Any], remaining_s: float = 240) -> dict[str, Any]:
+    answer: dict[str, Any] = sweep.handler(event, Context(remaining_s))
     json.dumps(answer)  # Lambda must be able to write it
     return answer
 
@@ -42,7 +49,7 @@ def test_a_table_where_nothing_is_due_is_left_alone(cloud: Cloud, sweep: ModuleT
     cloud.put(pending())
     done = run(sweep)
     assert (done["due"], done["complete"]) == (0, True)
-    assert cloud.wire.count("UpdateItem") == 0
+    assert cloud.wire.count("GetItem") == 1  # of the sweep's own item
     assert cloud.wire.count("Query") == ids.DUE_SHARDS
 
 
@@ -81,7 +88,7 @@ def test_while_the_queue_holds_a_message_for_each_of_a_crowd_nothing_is_sent(
     cloud: Cloud, sweep: ModuleType, monkeypatch: pytest.MonkeyPatch
 ):
     """Hole 24: a backlog is no storm."""
-    monkeypatch.setattr("lambdas.core.sweep.CROWD", 2)
+    monkeypatch.setattr("lambdas.core.sweeping.batches.CROWD", 2)
     jobs = [cloud.put(due(pending(not_before=soon(-200)))) for _ in range(2)]
     for _ in range(2):
         cloud.client("sqs").send_message(QueueUrl=cloud.work_url, MessageBody="{}")
@@ -148,7 +155,8 @@ def test_swp_05_the_record_decides_and_not_the_index(cloud: Cloud, sweep: Module
     record = due(completed(ago_s=300))
     gone = {name: value for name, value in record.items() if name not in ("due_at", "due_shard")}
     cloud.put(gone)
-    monkeypatch.setattr(type(sweep.parts().store), "due", lambda self, shard, before, limit: [record["pk"]])
+    found = [(record["due_at"], record["pk"])]
+    monkeypatch.setattr(DynamoJobStore, "due", lambda self, shard, before, after, limit: found)
     done = run(sweep)
     assert done["left"] == ids.DUE_SHARDS
     assert cloud.record(record["pk"]) == gone
@@ -204,17 +212,23 @@ def test_each_sweep_tells_the_age_of_the_oldest_open_job(
     for age in ages:
         cloud.put(due(pending(not_before=soon(-age))))
     run(sweep)
-    told, troubles = metrics(capsys.readouterr().out)
-    assert troubles[names.SWEEP_TROUBLES] in (0, [0], [0.0])
-    value = told[names.OLDEST_OPEN_JOB]
-    assert (value[0] if isinstance(value, list) else value) == pytest.approx(oldest, abs=3)
+    counted, told = metrics(capsys.readouterr().out)
+    assert number(counted, names.SWEEP_TROUBLES) == 0
+    assert number(counted, names.DUE_JOBS) == len(ages)
+    assert number(told, names.OLDEST_OPEN_JOB) == pytest.approx(oldest, abs=3)
     assert told["_aws"]["CloudWatchMetrics"][0]["Namespace"] == names.METRIC_NAMESPACE
+
+
+def number(told: dict[str, Any], metric: str) -> float:
+    value = told[metric]
+    return float(value[0] if isinstance(value, list) else value)
 
 
 def test_a_sweep_ends_with_one_line_of_what_it_did(cloud: Cloud, sweep: ModuleType, lines: Lines):
     cloud.put(due(processing(lease_s=-20)))
     run(sweep)
-    (line,) = lines.of("swept")
-    assert (line["due"], line["reaped"], line["complete"]) == (1, 1, True)
+    (line,) = lines.of("part_over")
+    assert (line["part"], line["due"], line["reaped"], line["state"]) == ("stuck", 1, 1, "DONE")
+    assert lines.of("swept")[0]["complete"] is True
     (reaped,) = lines.of("reaped")
     assert reaped["tenant"] == "acme"

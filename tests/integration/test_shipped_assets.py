@@ -19,7 +19,7 @@ from local.stack.stack import Stack
 from local.stack.template import Template
 
 HERE = Path(__file__).parent
-ROLES = ("accept", "query", "dispatch", "worker", "sweep")
+ROLES = ("accept", "query", "control", "ingest", "dispatch", "worker", "sweep")
 RUNTIME = ("boto3", "botocore", "s3transfer", "urllib3", "jmespath", "dateutil", "six")  # what Lambda brings
 HEAVY = ("pydantic", "aws_xray_sdk", "jsonschema", "opentelemetry", "requests", "moto", "aws_cdk", "yaml", "numpy")
 MODULES_MAX = 510  # the worker, the largest, has 497 on Python 3.12 with boto3; the rest of them is ours to keep small

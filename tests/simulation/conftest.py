@@ -11,13 +11,13 @@ from tests.simulation.own_tasks import LiveStack, running
 from tests.simulation.stage import Stage, staged
 
 QUICK = "deadline_s=3600"  # deadlines come after an hour
-SMALL = "worker_memory_mb=256"  # and so does the end of memory
+SMALL = ("worker_memory_mb=256", "upload_max_bytes=5000000")  # and so does the end of memory
 
 
 @pytest.fixture(scope="session")
 def live_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveStack]:
     """A stack with the tasks of `tests/simulation/tasks` beside the shipped ones. It sends no e-mail."""
-    with running(tmp_path_factory.mktemp("code"), QUICK, SMALL) as live:
+    with running(tmp_path_factory.mktemp("code"), QUICK, *SMALL) as live:
         yield live
 
 

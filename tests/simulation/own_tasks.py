@@ -13,7 +13,7 @@ from typing import Any
 
 from lambdas.adapters.dynamodb import from_item
 from lambdas.contracts.names import OPEN, PENDING, PROCESSING
-from tests.e2e.target import PATIENCE_S, ROOT, LocalStack, Target
+from tests.e2e.target import PATIENCE_S, ROOT, LocalStack, Target, eventually
 
 HAND_OVER_AGE = timedelta(seconds=120)
 TASKS = Path(__file__).with_name("tasks")
@@ -57,18 +57,22 @@ class LiveStack(Target):
         return from_item(self.record(job_id))
 
     def sweep(self) -> dict[str, Any]:
-        """One sweep, now; what it says that it did."""
-        outcome = self.control("POST", "schedules/run", {"function": "sweep"})
+        """One sweep of what is stuck, now; what it says that it did. The schedule's own one may be under way."""
+        return eventually(self._sweep, lambda swept: swept["state"] == "DONE")
+
+    def _sweep(self) -> dict[str, Any]:
+        outcome = self.control("POST", "schedules/run", {"function": "sweep", "schedule": "stuck"})
         assert outcome["ok"], outcome
         result: dict[str, Any] = outcome["result"]
-        return result
+        return {"complete": result["complete"], **result["parts"]["stuck"]}
 
     def busy(self, *functions: str) -> bool:
         running = self.control("GET", "invocations")["running"]
         return any(running[function] for function in functions or running)
 
     def empty(self, queue: str) -> list[dict[str, Any]]:
-        """Take all that is visible off a queue."""
+        """Take all that is visible off a queue; a sweep that looks through it hides some."""
+        eventually(lambda: self.busy("sweep"), lambda busy: not busy)
         url, found = self.outputs[queue], list[dict[str, Any]]()
         while messages := self.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", []):
             found += messages
@@ -93,7 +97,7 @@ class LiveStack(Target):
             self.advance(61)  # as SQS wants it between two purges
             self.sqs.purge_queue(QueueUrl=self.outputs["WorkQueueUrl"])
         self.control("DELETE", "faults")
-        for function in ("accept", "query", "dispatch", "worker", "sweep"):
+        for function in ("accept", "query", "control", "dispatch", "worker", "sweep"):
             self.control("POST", "resume", {"function": function})
         self.control("POST", "concurrency", {"function": "worker", "maximum": 5})
 

@@ -15,11 +15,13 @@ from local.compute.environments import REPOSITORY
 from local.compute.invocation import Invocation
 from local.faults import Fault
 from local.runtime import Runtime
-from tests.simulation.watch import ROLES, Watch, poll
+from tests.e2e.target import Answer
+from tests.simulation.watch import Watch, poll
 
 TASKS = Path(__file__).parent / "tasks"
 LEASE_S = 130  # of the default settings: the worker's timeout and ten seconds
 SWEEP_PERIOD_S = 300
+SWEEP_LEASE_S = 131  # a sweep's timeout, ten seconds, and one
 VISIBILITY_S = 720
 
 
@@ -41,9 +43,9 @@ class Stage(Watch):
         self.runtime.meter.reset()
         for environment in self.frozen():
             environment.kill("crash")
-        for role in ROLES:
+        for role in self.runtime.functions.roles:
             self.runtime.functions.resume(role)
-        self.runtime.functions.set_concurrency("worker", 5)
+        self.runtime.functions.set_concurrency("worker", None)
         self.enable("dispatch")
         self.batches_of(10, 100)
 
@@ -71,6 +73,18 @@ class Stage(Watch):
             assert answer.status >= 500, answer
         raise AssertionError(f"{key} was not accepted in ten requests")
 
+    def cancel(self, job_id: str, tenant: str) -> Answer:
+        return self._act("POST", f"/jobs/{job_id}/cancel", tenant)
+
+    def retry(self, job_id: str, tenant: str) -> Answer:
+        return self._act("POST", f"/jobs/{job_id}/retry", tenant)
+
+    def delete(self, job_id: str, tenant: str) -> Answer:
+        return self._act("DELETE", f"/jobs/{job_id}", tenant)
+
+    def _act(self, method: str, path: str, tenant: str) -> Answer:
+        return self.target.request(method, path, headers={"x-local-tenant": tenant})
+
     @staticmethod
     def job_id(key: str, tenant: str) -> str:
         """The job that a key will mean, to be known before it is used."""
@@ -82,21 +96,24 @@ class Stage(Watch):
         self.runtime.clock.advance(seconds)
 
     def sweep(self) -> Invocation | None:
-        """One sweep to its end, or until it stands frozen (None)."""
-        future = self.ask("sweep", lambda: self.runtime.sources.schedules.run("sweep"))
+        """One sweep of what is stuck to its end, or until it stands frozen (None)."""
+        future = self.ask("sweep", lambda: self.runtime.sources.schedules.run("sweep", "stuck"))
         poll(lambda: future.done() or bool(self.frozen("sweep")), lambda: "the sweep goes on and on")
         return future.result() if future.done() else None
 
     def pass_time(self, seconds: float = LEASE_S + 20) -> None:
         """One round: who stands frozen comes to its deadline; else `seconds` go by, and a sweep after them. A sweep
-        that died is followed by the next at once, so that its death takes no time from what it was to find."""
+        that died is followed by the next as soon as its lease is over."""
         self.quiet()
         deadlines = [one.running.deadline_s for one in self.frozen() if one.running and not one.running.outlives]
-        sweeps = not deadlines or bool(self.frozen("sweep"))
+        dying = bool(self.frozen("sweep"))
         self.advance(max(0.0, min(deadlines) - self.now()) + 0.1 if deadlines else seconds)
         self.quiet()
-        while sweeps and (outcome := self.sweep()) is not None and not outcome.ok:
+        if dying:
+            self.advance(11)  # what is left of its lease
+        while (dying or not deadlines) and (outcome := self.sweep()) is not None and not outcome.ok:
             self.quiet()
+            self.advance(SWEEP_LEASE_S)
         self.quiet()
 
     def pass_time_until(self, done: Callable[[], bool], rounds: int = 40) -> int:
@@ -120,7 +137,8 @@ class Stage(Watch):
 
     def batches_of(self, messages: int, records: int) -> None:
         """How many messages and stream records are handed over at once from now on."""
-        self.queue_mapping._batch_size = messages
+        for mapping in self.queue_mappings:
+            mapping._batch_size = messages
         self.stream_mapping._batch_size = records
 
     def enable(self, role: str) -> None:
@@ -148,9 +166,10 @@ class Stage(Watch):
     def dead_letter_queues(self) -> dict[str, str]:
         """URLs by what they are for: `work` is the operator's inbox."""
         urls = self.sqs.list_queues().get("QueueUrls", [])
-        work, inbox = self.target.outputs["WorkQueueUrl"], self.inbox
-        others = {url: url.rsplit("/", 1)[-1] for url in urls if url not in (work, inbox)}
-        known = {self.target.outputs["WorkDlqUrl"]: "work", self.target.outputs["DispatchDlqUrl"]: "dispatch"}
+        served = {self.inbox, *(mapping._url for mapping in self.queue_mappings), self.target.outputs["InboxQueueUrl"]}
+        others = {url: url.rsplit("/", 1)[-1] for url in urls if url not in served}
+        names = ("work", "urgent", "inbox", "dispatch", "sweep")
+        known = {self.target.outputs[f"{name.capitalize()}DlqUrl"]: name for name in names}
         return {known.get(url, name): url for url, name in others.items()}
 
     def _subscribe(self) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lambdas.core.sweep import CROWD
+from lambdas.core.sweeping.batches import CROWD
 from tests.simulation import plays
 from tests.simulation.expectations import assert_ends_right
 from tests.simulation.plays import Evidence, Play, Scenario
@@ -26,22 +26,30 @@ from tests.simulation.points import (
     SAVE,
     SEND,
     STRIKES,
+    SWEEP_BEGIN,
+    SWEEP_CERTIFY,
+    SWEEP_CLOSE,
     SWEEP_DEPTH,
+    SWEEP_END,
     SWEEP_EXPIRE,
+    SWEEP_GIVE_BACK,
     SWEEP_LETTER,
     SWEEP_LOOK,
+    SWEEP_LOOK_BACK,
     SWEEP_MARK,
+    SWEEP_OPEN,
     SWEEP_PUBLISH,
     SWEEP_PUSH,
     SWEEP_READ,
     SWEEP_REAP,
     SWEEP_SEND,
+    SWEEP_TAKE,
     WORKER,
     WORKER_FAILING,
     WORKER_LARGE,
     Point,
 )
-from tests.simulation.stage import Stage
+from tests.simulation.stage import SWEEP_LEASE_S, Stage
 
 pytestmark = pytest.mark.slow
 
@@ -52,6 +60,15 @@ def each(situation: str, *points: Point) -> list[Scenario]:
     return [Scenario(point, strike, situation) for point in points for strike in STRIKES]
 
 
+def killed(scenarios: list[Scenario]) -> list[Scenario]:
+    return [one for one in scenarios if one.strike in KILLS]
+
+
+def gently(scenarios: list[Scenario]) -> list[Scenario]:
+    return [one for one in scenarios if one.strike not in KILLS]
+
+
+MARKS = each("finished", SWEEP_MARK) + each("failed", SWEEP_MARK)
 GROUPS: dict[str, tuple[Callable[[Stage, list[Scenario]], Evidences], list[Scenario]]] = {
     "accept": (plays.play, each("plain", *ACCEPT) + each("large", *ACCEPT_LARGE)),
     "dispatch": (plays.play, each("plain", SEND, *HAND_OVER) + each("failing", LETTER, *HAND_OVER)),
@@ -59,18 +76,26 @@ GROUPS: dict[str, tuple[Callable[[Stage, list[Scenario]], Evidences], list[Scena
     "worker, large": (plays.play, each("large", INPUT, ANSWER, SAVE)),
     "worker, failing": (plays.play, each("failing", *WORKER_FAILING[2:])),
     "worker, model": (lambda stage, _: plays.play_model(stage), [Scenario(MODEL, strike) for strike in MODEL_STRIKES]),
-    "sweep": (
-        plays.play_sweeps,
-        each("lost", SWEEP_READ) + each("finished", SWEEP_MARK) + each("failed", SWEEP_MARK),
-    ),
+    # who is killed takes what befalls others in the same invocation with him: the killed ones by themselves
+    "sweep": (plays.play_sweeps, gently(each("lost", SWEEP_READ) + MARKS)),
+    "sweep, killed": (plays.play_sweeps, killed(each("lost", SWEEP_READ) + MARKS)),
     "sweep, batches": (
         plays.play_sweeps_one_by_one,
         each("finished", SWEEP_PUBLISH) + each("failed", SWEEP_LETTER, SWEEP_PUBLISH),
     ),
     # apart, so that the sweep comes before the message that a crashed job's queue still holds
-    "sweep, reap": (plays.play_sweeps, each("crashed", SWEEP_REAP)),
-    "sweep, reaped": (plays.play_sweeps, each("crashed", SWEEP_SEND)),
+    "sweep, reap": (plays.play_sweeps, gently(each("crashed", SWEEP_REAP))),
+    "sweep, reap, killed": (plays.play_sweeps, killed(each("crashed", SWEEP_REAP))),
+    "sweep, reaped": (plays.play_sweeps_one_by_one, each("crashed", SWEEP_SEND)),
     "sweep, late": (plays.play_sweeps, each("late", SWEEP_EXPIRE)),
+    "sweep, books": (
+        plays.play_sweeps_one_by_one,
+        [
+            Scenario(point, strike, "lost")
+            for point in (SWEEP_OPEN, SWEEP_TAKE, SWEEP_CLOSE, SWEEP_CERTIFY)
+            for strike in ("crash_after", "timeout_before", "refused")
+        ],
+    ),
     "sweep, all jobs": (plays.play_sweeps_one_by_one, each("lost", SWEEP_LOOK, SWEEP_SEND, SWEEP_PUSH)),
 }
 ALL = [scenario for _, scenarios in GROUPS.values() for scenario in scenarios]
@@ -137,14 +162,15 @@ def test_these_are_all_the_calls_of_a_sweep_that_finds_a_job(
     plays.bring_about(stage, [one])
     stage.advance(150)
     stage.runtime.meter.reset()
-    stage.sweep()
+    assert stage.runtime.functions.invoke("sweep", {"parts": ["stuck"]}).ok
     made = [
         (call.service, call.operation)
         for call in stage.runtime.meter.calls()
         if call.function == "sweep" and call.operation != SWEEP_LOOK.operation
     ]
     plays.finish_unheard(stage, [one])
-    assert made == [(point.service, point.operation) for point in points]
+    begin, end = (SWEEP_OPEN, SWEEP_TAKE, SWEEP_BEGIN), (SWEEP_CLOSE, SWEEP_LOOK_BACK, SWEEP_CERTIFY, SWEEP_END)
+    assert made == [(one.service, one.operation) for one in (*begin, *points, *end, SWEEP_GIVE_BACK)]
 
 
 def test_a_crowd_is_sent_though_nobody_can_say_how_full_the_queue_is(stage: Stage) -> None:
@@ -163,6 +189,7 @@ def test_a_crowd_is_sent_though_nobody_can_say_how_full_the_queue_is(stage: Stag
         if stage.frozen("sweep"):
             stage.advance(stage.runtime.functions.definition("sweep").timeout_s)
         stage.quiet()
+        stage.advance(SWEEP_LEASE_S)
         assert all(fault.spent for fault in faults), strike
     found = stage.records(one.job_id for one in crowd)
     assert [record["status"] for record in found.values()] == ["COMPLETED"] * CROWD

@@ -12,11 +12,7 @@ from typing import Any
 
 import pytest
 
-from lambdas.core import changes, times
-from lambdas.core.job import from_record
-from lambdas.core.policy import DAY_S, Limits
-from lambdas.core.ports import Applied
-from lambdas.core.protocol import RULES, Change
+from lambdas.core.policy import DAY_S
 from local.compute.environment import Environment
 from local.faults import Fault
 from tests.simulation import plays
@@ -243,17 +239,11 @@ def second_worker_is_on(stage: Stage, one: Held) -> bool:
 
 
 def cancel(stage: Stage, job_id: str) -> bool:
-    """What the route will write."""
-    now = stage.runtime.clock.now()
-    sets = {"status": "CANCELLED", "finished_at": times.text(now), "expires_at": int(now.timestamp()) + 90 * DAY_S}
-    return isinstance(stage.jobs.apply(job_id, Change(RULES["cancel"], {}, sets)), Applied)
+    return stage.cancel(job_id, TENANT).status == 202
 
 
 def reopen(stage: Stage, job_id: str) -> bool:
-    """What /retry will write."""
-    job = from_record(stage.record(job_id))
-    change = changes.reopen(job, now=stage.runtime.clock.now(), limits=Limits())
-    return isinstance(stage.jobs.apply(job_id, change), Applied)
+    return stage.retry(job_id, TENANT).status == 202
 
 
 def redrive(stage: Stage) -> None:

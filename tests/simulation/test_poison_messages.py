@@ -84,7 +84,8 @@ def test_what_nobody_can_read_is_buried_at_once_with_its_reason_and_harms_nobody
     live.control("POST", "resume", {"function": "worker"})
     worked_off(live)
     found = {letter["payload"]["body"]: letter["payload"]["reason"] for letter in letters(live)}
-    assert found == {body[:10_000]: reason for body, reason in UNREADABLE.values()}
+    told = {name: body[:10_000] if name == "oversize" else body for name, (body, _) in UNREADABLE.items()}
+    assert found == {told[name]: reason for name, (_, reason) in UNREADABLE.items()}
     jobs = live.settle(*innocents)
     assert {(job["status"], job["tries"]) for job in jobs} == {(COMPLETED, 1)}
     assert len(live.model_calls()) - calls == len(innocents)

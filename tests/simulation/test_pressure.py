@@ -289,5 +289,5 @@ def swept(stage: Stage) -> dict[str, Any]:
     assert outcome.ok, outcome
     stage.quiet()
     stage.advance(SWEEP_PERIOD_S)
-    result: dict[str, Any] = outcome.result
+    result: dict[str, Any] = outcome.result["parts"]["stuck"]
     return result

@@ -18,7 +18,6 @@ from local.runtime import Runtime
 from tests.e2e.target import Answer, Target
 
 PATIENCE_S = 30.0
-ROLES = ("accept", "query", "dispatch", "worker", "sweep")
 
 
 class Watch:
@@ -90,25 +89,32 @@ class Watch:
 
     def _busy(self) -> list[str]:
         busy = [f"{one.definition.role} runs" for one in self.environments() if not self._stands(one)]
-        busy += [f"{role} is asked" for role in ROLES if self._waiting_for(role) > len(self.frozen(role))]
-        return busy or self._busy_queue() or self._busy_stream()
+        roles = self.runtime.functions.roles
+        busy += [f"{role} is asked" for role in roles if self._waiting_for(role) > len(self.frozen(role))]
+        return busy or self._busy_queues() or self._busy_stream()
 
     def _waiting_for(self, role: str) -> int:
         return sum(asked == role and not future.done() for asked, future in self.asked)
 
-    def _busy_queue(self) -> list[str]:
-        mapping = self.queue_mapping
-        if self.runtime.functions.paused("worker"):
-            return self._served()  # and nothing is received
+    def _busy_queues(self) -> list[str]:
+        for mapping in self.queue_mappings:
+            if busy := self._busy_queue(mapping):
+                return busy
+        return []
+
+    def _busy_queue(self, mapping: QueueMapping) -> list[str]:
+        if self.runtime.functions.paused(mapping.role):
+            return self._served(mapping.role)  # and nothing is received
         if not mapping._between_looks.acquire(timeout=1):
-            return ["the queue is being looked at"]
+            return ["a queue is being looked at"]
         try:
-            return ["the queue has messages"] * bool(self.depth("")) or self._served()
+            return ["a queue has messages"] * bool(self._depth(mapping._url, "")) or self._served(mapping.role)
         finally:
             mapping._between_looks.release()
 
-    def _served(self) -> list[str]:
-        return ["a batch is served"] * (len(self.queue_mapping._invoking) > len(self.frozen("worker")))
+    def _served(self, role: str) -> list[str]:
+        batches = sum(len(mapping._invoking) for mapping in self.queue_mappings if mapping.role == role)
+        return [f"a batch is served by {role}"] * (batches > len(self.frozen(role)))
 
     def _busy_stream(self) -> list[str]:
         mapping = self.stream_mapping
@@ -116,10 +122,13 @@ class Watch:
             return []
         return ["the stream has records"] * bool(mapping._reader.read(mapping.done_up_to, 1))
 
-    def depth(self, kind: str = "all") -> int:
-        """Messages in the work queue: those that are visible (""), or all."""
+    def depth(self, kind: str = "all", queue: str = "WorkQueueUrl") -> int:
+        """Messages in a queue, which is named by its output: those that are visible (""), or all."""
+        return self._depth(self.target.outputs[queue], kind)
+
+    def _depth(self, url: str, kind: str) -> int:
         names = [f"ApproximateNumberOfMessages{part}" for part in ("", "NotVisible", "Delayed")]
-        answer = self.sqs.get_queue_attributes(QueueUrl=self.target.outputs["WorkQueueUrl"], AttributeNames=names)
+        answer = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)
         counts = {name: int(value) for name, value in answer["Attributes"].items()}
         return sum(counts.values()) if kind == "all" else counts[names[0]]
 
@@ -127,10 +136,8 @@ class Watch:
         return [mapping for mapping in self.runtime.sources.mappings if mapping.role == role]
 
     @cached_property
-    def queue_mapping(self) -> QueueMapping:
-        (found,) = self.mappings("worker")
-        assert isinstance(found, QueueMapping)
-        return found
+    def queue_mappings(self) -> list[QueueMapping]:
+        return [mapping for mapping in self.runtime.sources.mappings if isinstance(mapping, QueueMapping)]
 
     @cached_property
     def stream_mapping(self) -> StreamMapping:

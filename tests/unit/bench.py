@@ -22,6 +22,7 @@ from tests.fakes import (
     FakeMailer,
     FakeModel,
     FakeObjects,
+    FakeUploaded,
     Notices,
     drawing,
 )
@@ -45,6 +46,7 @@ class Bench:
         self.clock = FakeClock()
         self.store = FakeJobStore(*([] if record is None else [record]), before=self.order.append)
         self.inputs, self.results = FakeObjects(), FakeObjects(order=self.order)
+        self.uploads = FakeUploaded()
         self.answers, self.model = FakeAnswers(self.order), model or FakeModel()
         self.effects, self.mailer = FakeEffects(), FakeMailer()
         self.letters, self.notices = FakeLetters(), Notices()
@@ -57,6 +59,7 @@ class Bench:
         return Worker(
             store=self.store,
             inputs=self.inputs,
+            uploads=self.uploads,
             results=self.results,
             answers=self.answers,
             effects=self.effects,

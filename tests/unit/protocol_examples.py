@@ -118,20 +118,30 @@ CONDITIONS: Examples = {
         [None, any_record(attempt=2), held_record(), lapsed(), *(any_record(attempt=1, status=s) for s in FINAL)],
     ),
     "reopen": (
-        seen(FAILED),
-        [final_record(FAILED), handed_over(FAILED)],
+        {**seen(FAILED), "late_cost": 5},
+        [final_record(FAILED), handed_over(FAILED), final_record(FAILED, late_cost=5)],
         [
             None,
+            *(final_record(FAILED, late_cost=other) for other in (3, 7)),
             final_record(FAILED, attempt=0),
             final_record(FAILED, attempt=2),
             *({**final_record(FAILED), "status": status} for status in ("A", *OPEN, COMPLETED, CANCELLED, DELETED)),
         ],
     ),
-    "cancel": (
-        {},
-        [held_record(status=status) for status in OPEN],
-        [None, *(held_record(status=status) for status in (*FINAL, DELETED))],
-    ),
+    **{
+        f"cancel of one seen {status}": (
+            seen(status),
+            [held_record(status=status)],
+            [
+                None,
+                held_record(status=status, attempt=0),
+                held_record(status=status, attempt=2),
+                *(held_record(status=other) for other in ("A", "Z", *OPEN, *FINAL, DELETED) if other != status),
+            ],
+        )
+        for status in OPEN
+    },
+    **{f"cancel of one seen {status}": (seen(status), [], [final_record(status)]) for status in FINAL},
     "book_late": (MINE, _left_in(CANCELLED)[0], [*_left_in(CANCELLED)[1], held_record(status=CANCELLED, late_cost=7)]),
     "delete": (
         seen(COMPLETED),
@@ -145,6 +155,7 @@ CONDITIONS: Examples = {
             handed_over(FAILED),
         ],
     ),
+    "note": (seen(COMPLETED), SEEN_HOLDS, NOT_SEEN),
     "hand_over": (seen(COMPLETED), SEEN_HOLDS, NOT_SEEN),
     "reap": (
         {**AT, **seen(PROCESSING)},
@@ -212,7 +223,7 @@ EFFECTS: Examples = {
         ],
     ),
     "cancel": (
-        {},
+        seen(PROCESSING),
         [final_record(CANCELLED)],
         [None, *(held_record(status=s) for s in ("A", *OPEN, COMPLETED, FAILED))],
     ),

@@ -307,6 +307,16 @@ def test_the_next_look_is_never_pushed_beyond_the_deadline() -> None:
     assert written(changes.push_due(job, later(9_000)), any_record()).due_at == later(600)
 
 
+def test_a_note_of_an_operator_adds_a_line_and_changes_nothing_else() -> None:
+    record = final_record(FAILED)
+    change = changes.note(from_record(record), "repaired", "by eve: " + "x" * 500, at=AT)
+    assert change.may(record)
+    after = change.applied_to(record)
+    assert {name for name in after if after[name] != record.get(name)} == {"history"}
+    line = from_record(after).history[-1]
+    assert (line["what"], line["at"], line["attempt"], len(line["note"])) == ("repaired", times.text(AT), 1, 200)
+
+
 # --- what a record may weigh -----------------------------------------------------------------------
 def _rounds(record: dict[str, Any], rounds: int) -> dict[str, Any]:
     """Claimed and put back that many times, with the longest reason there can be."""

@@ -173,10 +173,25 @@ def test_repeats_of_an_unreadable_message_have_one_letter_id_and_others_have_ano
     assert ids[0] == ids[1] != ids[2]
 
 
-def test_a_letter_quotes_at_most_the_first_ten_thousand_characters() -> None:
-    letter = letter_about_message("x" * 900_000, Unreadable("MALFORMED_MESSAGE", ""), NOW)
-    assert letter["payload"]["body"] == "x" * 10_000
-    assert letter["payload"]["reason"] == "MALFORMED_MESSAGE"
+def test_a_letter_holds_its_message_whole_unless_that_would_be_more_than_sqs_takes() -> None:
+    def quoted(body: str) -> str:
+        letter = letter_about_message(body, Unreadable("MALFORMED_MESSAGE", ""), NOW)
+        assert len(written(letter).encode()) < 1_000_000
+        quoted: str = letter["payload"]["body"]
+        return quoted
+
+    assert quoted("x" * 900_000) == "x" * 900_000
+    for large in ("x" * 980_000, '"' * 490_000, "é" * 170_000):
+        assert quoted(large) == large[:10_000]
+
+
+def test_letters_about_one_body_differ_by_what_is_told_about_it() -> None:
+    def id_of(**about: str) -> str:
+        letter = letter_about_message("{", Unreadable("MALFORMED_MESSAGE", ""), NOW, about=about or None)
+        return str(letter["event_id"])
+
+    assert len({id_of(), id_of(queue="inbox"), id_of(queue="work")}) == 3
+    assert id_of(queue="inbox") == id_of(queue="inbox")
 
 
 @pytest.mark.parametrize("field", ["schema", "step_index"])

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from lambdas.contracts.names import CANCELLED, COMPLETED, FAILED, PROCESSING
-from lambdas.core import ids
-from lambdas.core.outcomes import NotReady, Permanent
+from lambdas.core import changes, ids
+from lambdas.core.job import from_record
+from lambdas.core.outcomes import ModelError, NotReady, Permanent
 from lambdas.core.ports import Unavailable
 from lambdas.core.tasks import Context
-from tests.builders import JOB_ID, TENANT, any_record, any_task, final_record, held_record
+from tests.builders import JOB_ID, TENANT, any_record, any_task, final_record, handed_over, held_record
 from tests.fakes import FakeModel, Trouble, any_reply
 from tests.unit.bench import PAID, held
 
@@ -196,3 +197,62 @@ def test_the_late_answer_of_another_holder_is_not_booked() -> None:
     bench.store.records[JOB_ID] = final_record(CANCELLED, attempt=2, claim_id="another")
     bench.execute(job)
     assert bench.job().late_cost == 0
+
+
+# --- what a cancelled job cost after all -------------------------------------------------------------
+def test_what_a_late_answer_cost_is_booked_once_though_its_reply_is_lost() -> None:
+    bench = held()
+    job = bench.job()
+    bench.store.records[JOB_ID] = final_record(CANCELLED, cost=5)
+    bench.store.troubles.add("book_late", Trouble.LOST_REPLY)
+    assert bench.execute(job) == "fenced_out"
+    assert (bench.job().cost, bench.job().late_cost) == (5, PAID)
+
+
+@pytest.mark.parametrize("trouble", [Trouble.UNSENT, Trouble.UNHEARD])
+def test_a_late_cost_that_cannot_be_booked_is_in_the_log_and_its_message_need_not_come_again(trouble: Trouble) -> None:
+    bench = held()
+    job = bench.job()
+    bench.store.records[JOB_ID] = final_record(CANCELLED)
+    bench.store.troubles.add("book_late", trouble)
+    assert bench.execute(job) == "fenced_out"
+    assert bench.notices.of("late_cost_not_booked")["cost_micros"] == PAID
+
+
+@pytest.mark.parametrize(
+    ("task", "model"),
+    [
+        (any_task(), FakeModel(ModelError("transient", "ReadTimeoutError", "", maybe_billed=True))),
+        (any_task(), FakeModel(any_reply(stop_reason="max_tokens"))),
+        (any_task(output={"type": "array"}), FakeModel()),
+        (any_task(lambda task_input, ctx: (ctx.model.ask("Q"), 1 / 0)), FakeModel()),
+    ],
+)
+def test_whatever_way_a_cancelled_try_ends_what_it_cost_is_booked(task: Any, model: FakeModel) -> None:
+    bench = held(task, model=model)
+    job = bench.job()
+    bench.store.records[JOB_ID] = final_record(CANCELLED)
+    assert bench.execute(job) == "fenced_out"
+    assert bench.job().late_cost > 0
+    assert bench.job().status == CANCELLED
+
+
+def test_the_late_answer_of_a_cancelled_job_is_stored_and_the_next_opening_pays_nothing() -> None:
+    bench = held()
+    job = bench.job()
+    bench.store.records[JOB_ID] = final_record(CANCELLED)
+    bench.execute(job)
+    opened = changes.reopen(bench.job(), now=bench.clock(), limits=bench.limits)
+    bench.store.apply(JOB_ID, opened)
+    bench.handle()
+    assert (bench.job().status, bench.job().cost, len(bench.model.requests)) == (COMPLETED, PAID, 1)
+
+
+def test_n1_a_late_answer_changes_nothing_in_the_tombstone_of_a_deleted_job() -> None:
+    bench = held()
+    job = bench.job()
+    tombstone = changes.delete(from_record(handed_over(CANCELLED))).applied_to(handed_over(CANCELLED))
+    bench.store.records[JOB_ID] = dict(tombstone)
+    assert bench.execute(job) == "fenced_out"
+    assert bench.store.records[JOB_ID] == tombstone
+    assert bench.store.calls == ["complete"]

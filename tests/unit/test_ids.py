@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,3 +71,25 @@ def test_object_keys_name_tenant_job_and_what_must_not_be_overwritten() -> None:
     assert ids.result_key("t", "j", 7) == "results/t/j/7"
     assert ids.answer_key("t", "k") == "answers/t/k"
     assert ids.context_key("t", "calls/7.txt") == "context/t/calls/7.txt"
+
+
+def test_an_upload_id_proves_itself_for_its_tenant_and_its_type_alone() -> None:
+    name = ids.upload_id("acme", "summarize", "0123456789abcdef" * 2)
+    assert re.fullmatch(r"[0-9a-f]{32}", name)
+    assert name[:20] == "0123456789abcdef0123"
+    assert ids.is_upload_id("acme", "summarize", name)
+    assert not ids.is_upload_id("globex", "summarize", name)
+    assert not ids.is_upload_id("acme", "classify", name)
+    for position in range(32):
+        digit = "0" if name[position] != "0" else "1"
+        assert not ids.is_upload_id("acme", "summarize", name[:position] + digit + name[position + 1 :])
+    for other in ("", name[:-1], name + "0", name.upper(), "é" * 32):
+        assert not ids.is_upload_id("acme", "summarize", other)
+
+
+def test_each_version_of_an_object_is_a_job_of_its_own() -> None:
+    found = {
+        ids.object_job_id(*parts) for parts in (("b", "k", "1"), ("b", "k", "2"), ("b", "k1", ""), ("bk", "", "1"))
+    }
+    assert len(found) == 4
+    assert all(re.fullmatch(r"[0-9a-f]{32}", one) for one in found)

@@ -45,9 +45,10 @@ def test_ddb_01_numbers_with_fractions_and_huge_ones_are_kept_as_json_text() -> 
     assert not any(isinstance(value, float) for value in record.values())
 
 
-def test_fresh_is_recorded_when_it_is_asked_for() -> None:
-    assert Entrance().accepted(fresh=True)["fresh"] is True
-    assert "fresh" not in Entrance().accepted(fresh=False)
+@pytest.mark.parametrize("name", ["fresh", "urgent"])
+def test_fresh_and_urgent_are_recorded_when_they_are_asked_for(name: str) -> None:
+    assert Entrance().accepted(**{name: True})[name] is True
+    assert name not in Entrance().accepted(**{name: False})
 
 
 @pytest.mark.parametrize(
@@ -135,6 +136,7 @@ def test_api_04_a_body_that_is_no_good_json_is_400(body: bytes) -> None:
         ({"type": ""}, "/type"),
         ({"type": "x" * 65}, "/type"),
         ({"fresh": "yes"}, "/fresh"),
+        ({"urgent": 1}, "/urgent"),
         ({"tenant_id": "globex"}, "/tenant_id"),
     ],
 )

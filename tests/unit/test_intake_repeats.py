@@ -47,7 +47,14 @@ def test_idem_09_spaces_and_the_order_of_names_make_no_other_body() -> None:
 
 
 @pytest.mark.parametrize(
-    "over", [{"input": {"text": "b"}}, {"type": "anything"}, {"fresh": True}, {"not_before": "2026-12-01T00:00:00Z"}]
+    "over",
+    [
+        {"input": {"text": "b"}},
+        {"type": "anything"},
+        {"fresh": True},
+        {"urgent": True},
+        {"not_before": "2026-12-01T00:00:00Z"},
+    ],
 )
 def test_api_06_the_same_key_with_another_body_is_422(over: dict[str, Any]) -> None:
     entrance = Entrance()

@@ -134,6 +134,13 @@ def test_resources_come_after_what_they_need():
     assert template.order() == ["Last", "First", "Middle"]
 
 
+def test_a_bucket_comes_before_a_queue_policy_that_it_only_hopes_for():
+    declared = {"Policy": resource(), "Hopes": resource(Properties={"NotificationConfiguration": {}})}
+    assert parse({"Resources": declared}, name="test").order() == ["Hopes", "Policy"]
+    declared["Hopes"]["DependsOn"] = "Policy"
+    assert parse({"Resources": declared}, name="test").order() == ["Policy", "Hopes"]
+
+
 def test_a_circle_is_an_error_that_names_it():
     template = parse(
         {"Resources": {"A": resource(DependsOn="B"), "B": resource(Properties={"x": {"Ref": "A"}})}}, name="test"

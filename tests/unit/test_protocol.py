@@ -118,7 +118,7 @@ def test_only_reopening_and_deleting_lead_out_of_a_final_state() -> None:
 
 
 @pytest.mark.parametrize("status", FINAL)
-@pytest.mark.parametrize("rule", [rule.name for rule in RULES.values() if set(rule.frm) & set(OPEN)])
+@pytest.mark.parametrize("rule", [rule.name for rule in RULES.values() if rule.frm and set(rule.frm) <= set(OPEN)])
 def test_no_rule_for_open_jobs_holds_for_a_final_record(rule: str, status: str) -> None:
     record = final_record(status, lease_until=later(-60))
     for seen_status in RULES[rule].frm:

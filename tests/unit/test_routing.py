@@ -177,3 +177,15 @@ def test_every_attribute_is_text_that_sqs_takes(status: str) -> None:
         if message is not None:
             assert all(isinstance(value, str) and value.isprintable() for value in message.attributes.values())
             assert len(message.attributes) <= 9
+
+
+# --- urgent jobs -----------------------------------------------------------------------------------
+@pytest.mark.parametrize("urgent", [True, False])
+def test_work_and_letters_of_an_urgent_job_are_urgent_whatever_attempt_they_are_about(urgent: bool) -> None:
+    over = {"urgent": urgent or None}
+    first, again = route(any_job(**over), NOW).work, route(any_job(attempt=4, crashes=1, **over), NOW).work
+    dead = route(final_job(FAILED, **over), NOW)
+    told = [message for message in (first, again, dead.letter) if message is not None]
+    assert [message.urgent for message in told] == [urgent] * 3
+    assert dead.event is not None
+    assert dead.event.urgent is False  # there is one topic

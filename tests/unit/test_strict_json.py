@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lambdas.contracts.strict_json import DEPTH_MAX, DIGITS_MAX, Malformed, parse, pointer
+from lambdas.contracts.strict_json import DEPTH_MAX, DIGITS_MAX, Malformed, at, parse, pointer
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 JSON = st.recursive(
@@ -134,3 +134,26 @@ def test_a_large_flat_body_takes_little_memory_beside_its_value() -> None:
 )
 def test_a_pointer_escapes_as_rfc_6901_wants(parts: list[str | int], written: str) -> None:
     assert pointer(parts) == written
+
+
+DOCUMENT = {"a": [{"b": 1}, 2], "": 3, "m~n": 4, "x/y": 5, "0": 6}
+
+
+def test_a_stranger_does_not_decide_how_long_a_pointer_is() -> None:
+    """It goes into answers, logs and dead letters."""
+    assert pointer(["a" * 64, 0]) == f"/{'a' * 64}/0"
+    assert pointer(["é" * 900_000, "b"]) == f"/{'é' * 64}…/b"
+
+
+@pytest.mark.parametrize(
+    ("pointer_", "found"),
+    [("", DOCUMENT), ("/a/0/b", 1), ("/a/1", 2), ("/", 3), ("/m~0n", 4), ("/x~1y", 5), ("/0", 6)],
+)
+def test_a_pointer_leads_to_what_it_points_to(pointer_: str, found: Any) -> None:
+    assert at(DOCUMENT, pointer_) == found
+
+
+@pytest.mark.parametrize("nowhere", ["/b", "/a/2", "/a/-", "/a/-1", "/a/01", "/a/x", "/a/", "/a/0/b/c", "/a/²"])
+def test_a_pointer_to_nothing_says_so(nowhere: str) -> None:
+    with pytest.raises(LookupError):
+        at(DOCUMENT, nowhere)

@@ -4,23 +4,39 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from dataclasses import make_dataclass
 from typing import Any
 
 import pytest
 
 from lambdas.contracts.names import COMPLETED, FAILED, PENDING, PROCESSING
-from lambdas.core import changes, ids
-from lambdas.core import sweep as sweeping
+from lambdas.core import changes, ids, times
 from lambdas.core.job import Job, from_record
 from lambdas.core.policy import Limits
 from lambdas.core.ports import Message
-from lambdas.core.sweep import CROWD, HAND_OVER_AGE_S, HAND_OVER_PAGE, PAGE, Sweeper, Swept
+from lambdas.core.sweeping import stuck
+from lambdas.core.sweeping.batches import CROWD, HAND_OVER_PAGE
+from lambdas.core.sweeping.plan import HAND_OVER_AGE_S
+from lambdas.core.sweeping.report import Report
+from lambdas.core.sweeping.stuck import COUNTS, Stuck
 from tests.builders import NOW, any_record, final_record, handed_over, held_record, later
-from tests.fakes import FakeClock, FakeJobStore, FakeOutbox, FakeQueue, Notices, Trouble
+from tests.fakes import (
+    FakeClock,
+    FakeJobStore,
+    FakeOutbox,
+    FakeQueue,
+    FakeTurn,
+    FakeWorkers,
+    Notices,
+    Trouble,
+)
 
 LIMITS = Limits()
 OLD = later(-HAND_OVER_AGE_S)
+
+
+Swept = make_dataclass("Swept", [*((name, int, 0) for name in COUNTS), ("complete", bool, True)])
+PAGE = CROWD  # hints at once
 
 
 class World:
@@ -30,18 +46,28 @@ class World:
         self.store = FakeJobStore(*records)
         self.outbox, self.queue, self.notices, self.clock = FakeOutbox(), FakeQueue(depth), Notices(), FakeClock()
         self.time_left_s: Callable[[], float] = lambda: seconds
+        self.report = Report("sweep-1", "stuck")
 
-    def sweep(self) -> Swept:
-        return Sweeper(
+    def sweep(self, *, dry_run: bool = False) -> Any:
+        """A whole new sweep, as far as time goes."""
+        self.report = Report("sweep-1", "stuck", dry_run)
+        return self.go_on()
+
+    def go_on(self) -> Any:
+        """The same sweep, from its cursor."""
+        part = Stuck(
             store=self.store,
             outbox=self.outbox,
             queue=self.queue,
             limits=LIMITS,
             now=self.clock,
             max_tries=lambda job: 5,
-            time_left_s=self.time_left_s,
             notice=self.notices,
-        ).sweep()
+            workers=FakeWorkers(),
+        )
+        self.turn = FakeTurn(lambda: self.time_left_s() >= 2 * LIMITS.settle_s)
+        complete = part.run(self.report, self.turn)
+        return Swept(**{name: self.report.counts[name] for name in COUNTS}, complete=complete)
 
     def job(self, pk: str) -> Job:
         return from_record(self.store.records[pk])
@@ -107,7 +133,8 @@ def test_a_job_that_is_not_due_is_not_touched() -> None:
 
 def test_swp_05_the_record_is_read_again_before_anything_is_done() -> None:
     world = World(_due("a"))
-    world.store.due = lambda shard, before, limit: ["a", "gone"] if shard == "0" else []  # type: ignore[method-assign]
+    found = [(times.text(later(-1)), pk) for pk in ("a", "gone")]
+    world.store.due = lambda shard, *_: found if shard == "0" else []  # type: ignore[method-assign]
     world.store.records["a"] = handed_over(COMPLETED, pk="a")
     swept = world.sweep()
     assert (swept.due, swept.left) == (1, 1)
@@ -373,11 +400,11 @@ def test_each_sweep_begins_one_shard_further_and_looks_through_all() -> None:
     due = world.store.due
     orders: list[list[str]] = []
 
-    def looked(shard: str, before: datetime, limit: int) -> list[str]:
+    def looked(shard: str, *more: Any) -> list[tuple[str, str]]:
         orders[-1].append(shard)
-        return due(shard, before, limit)
+        return due(shard, *more)
 
-    world.store.due = looked  # type: ignore[method-assign]
+    world.store.due = looked  # type: ignore[method-assign, assignment]
     shards = ids.due_shards()
     for _ in range(len(shards) + 1):
         orders.append([])
@@ -402,15 +429,13 @@ def test_sweeps_that_never_get_beyond_one_job_still_reach_every_shard() -> None:
 # --- what it tells ---------------------------------------------------------------------------------
 
 
-def test_a_shard_that_holds_more_than_one_look_takes_is_not_said_to_be_complete(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sweeping, "DUE_PER_SHARD", 2)
-    same_shard = [pk for pk in (f"{n}" for n in range(200)) if ids.due_shard(pk) == "3"][:3]
+def test_a_shard_is_looked_through_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stuck, "DUE_PAGE", 2)
+    same_shard = [pk for pk in (f"{n}" for n in range(200)) if ids.due_shard(pk) == "3"][:5]
     world = World(*(_due(pk) for pk in same_shard))
     swept = world.sweep()
-    assert (swept.due, swept.complete) == (2, False)
-    assert world.sweep().due == 1
+    assert (swept.due, swept.complete) == (5, True)
+    assert world.store.calls.count("due") == ids.DUE_SHARDS + 2
 
 
 def test_a_sweep_with_nothing_to_send_does_not_ask_the_queue_for_its_depth() -> None:
@@ -467,3 +492,106 @@ def test_n5_a_crashed_job_runs_again_within_its_lease_and_one_sweep_though_the_s
             break
     assert (world.clock() - NOW).total_seconds() <= 130 + LIMITS.sweep_period_s
     assert _jobs(world.outbox.work) == {"a"}
+
+
+# --- what counts as a repair -----------------------------------------------------------------------
+def test_what_was_put_back_is_named_but_waits_that_were_left_to_the_sweep_are_no_repair() -> None:
+    world = World(
+        _lapsed("reaped"),
+        _due("sent"),
+        _due("left to us", not_before=later(-1), due_at=later(-1)),
+        _due("given up", tries=5),
+        _due("put off", not_before=later(3_600)),
+        final_record(COMPLETED, pk="handed over", finished_at=OLD, due_at=later(-1)),
+    )
+    swept = world.sweep()
+    assert (swept.reaped, swept.sent, swept.expired, swept.pushed, swept.handed_over) == (1, 2, 1, 1, 1)
+    assert sorted(world.report.ids) == ["handed over", "reaped", "sent"]
+    assert world.report.found == 3
+
+
+def test_a_dry_run_says_the_same_and_writes_and_sends_nothing() -> None:
+    records = [_lapsed("a"), _due("b"), _due("c", tries=5), *_ended(3), _due("d", not_before=later(3_600))]
+    wet, dry = World(*records), World(*records)
+    before = dict(dry.store.records)
+    assert dry.sweep(dry_run=True) == wet.sweep()
+    assert sorted(dry.report.ids) == sorted(wet.report.ids)
+    assert dry.store.records == before
+    assert dry.outbox.order == []
+
+
+# --- page by page ----------------------------------------------------------------------------------
+def test_the_queue_is_asked_once_a_sweep_and_found_jobs_add_up_against_that_depth() -> None:
+    """A sweep that went by the queue's present depth would count its own messages."""
+    world = World(*_crowd(3 * CROWD), depth=2 * CROWD)
+    asked: list[int] = []
+    depth = world.queue.depth
+    world.queue.depth = lambda: asked.append(1) or depth()  # type: ignore[method-assign, func-returns-value]
+    swept = world.sweep()
+    assert (swept.held_back, swept.sent, len(asked)) == (2 * CROWD, CROWD, 1)
+
+
+def test_nobody_is_held_back_for_more_than_an_hour_by_the_messages_of_others() -> None:
+    """A crowd whose messages are all lost, behind a queue that is full of others': the gate must let them through."""
+    world = World(*(any_record(pk=f"{n:03d}") for n in range(2 * CROWD)), depth=10_000)
+    sent: set[str] = set()
+    for _ in range(20):
+        world.clock.advance(LIMITS.sweep_period_s)
+        world.sweep()
+        sent |= _jobs(world.outbox.work)
+    assert sent == set(world.store.records)
+
+
+def test_a_sweep_goes_on_from_its_cursor_and_counts_no_job_twice() -> None:
+    world = World(*(_lapsed(f"{n:03d}") for n in range(45)))
+    world.sweep()
+    whole = world.report
+    world = World(*(_lapsed(f"{n:03d}") for n in range(45)))
+    for turn in range(9):
+        left = iter([60.0] * 10)
+        world.time_left_s = lambda left=left: next(left, 0.0)  # type: ignore[misc]
+        swept = world.go_on() if turn else world.sweep()
+        if swept.complete:
+            break
+    assert (swept.reaped, sorted(world.report.ids)) == (45, sorted(whole.ids))
+    assert _jobs(world.outbox.work) == set(world.store.records)
+
+
+def test_jobs_that_need_nothing_do_not_keep_the_next_round_at_the_same_place() -> None:
+    """They stay due: without a cursor each round would look at the same ones."""
+    world = World(*(held_record(pk=f"{n:03d}", lease_until=later(60), due_at=later(-1)) for n in range(40)))
+    rounds = 0
+    while True:
+        left = iter([60.0] * 10)
+        world.time_left_s = lambda left=left: next(left, 0.0)  # type: ignore[misc]
+        swept = world.go_on() if rounds else world.sweep()
+        rounds += 1
+        if swept.complete or rounds > 10:
+            break
+    assert (rounds, swept.left) == (4, 40)
+
+
+def test_what_was_reaped_is_sent_although_time_is_over() -> None:
+    world = World(*(_lapsed(f"{n}") for n in range(3)))
+    left = iter([60.0, 60.0])
+    world.time_left_s = lambda: next(left, 0.0)
+    swept = world.sweep()
+    assert (swept.reaped, swept.complete) == (2, False)
+    assert len(world.outbox.work) == 2
+
+
+def test_a_few_hints_do_not_keep_the_cursor_from_moving(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stuck, "LOOKS", 10)
+    held = [held_record(pk=f"{n:03d}", lease_until=later(60), due_at=later(-1)) for n in range(30)]
+    world = World(_due("999", due_at=later(-2)), *held)
+    world.sweep()
+    assert len(world.outbox.work) == 1
+    assert world.report.cursor["job_id"] != "999"
+    assert world.turn.saves > 10
+
+
+def test_jobs_for_the_urgent_queue_are_never_held_back_for_the_ordinary_queues_sake() -> None:
+    world = World(*_crowd(), _due("urgent", urgent=True), depth=10_000)
+    swept = world.sweep()
+    assert (swept.sent, swept.held_back) == (1, CROWD)
+    assert _jobs(world.outbox.work) == {"urgent"}

@@ -10,7 +10,7 @@ from lambdas.contracts.names import COMPLETED, FAILED, WAITING
 from lambdas.core import changes, times
 from lambdas.core.job import from_record
 from lambdas.core.policy import Limits
-from lambdas.core.sweep import HAND_OVER_AGE_S, Expire, HandOver, Leave, Look, Plan, Reap, SendAgain, plan
+from lambdas.core.sweeping.plan import HAND_OVER_AGE_S, Expire, HandOver, Leave, Look, Plan, Reap, SendAgain, plan
 from tests.builders import FINALS, NOW, any_record, final_record, handed_over, held_record, later
 
 LIMITS = Limits()
@@ -118,6 +118,7 @@ def test_a_claimable_job_is_sent_again_and_looked_at_later_and_later(age_s: int,
         ({"not_before": later(-3_600), "due_at": later(-1)}, True),
         ({"not_before": later(-90_000), "due_at": later(-1), "deadline_at": later(1)}, True),
         ({"not_before": later(-1), "due_at": None}, False),
+        ({"not_before": later(-1), "due_at": None, "urgent": True}, True),
     ],
 )
 def test_who_certainly_has_no_message_or_has_waited_an_hour_is_urgent(over: dict[str, Any], urgent: bool) -> None:

@@ -55,6 +55,21 @@ def test_a_shown_job_tells_its_counters_and_what_it_cost_late_answers_included()
     assert shown["links"]["result"] == f"/jobs/{JOB_ID}/result"
 
 
+@pytest.mark.parametrize("status", STATUSES)
+def test_a_job_links_to_what_may_be_done_with_it_in_its_state(status: str) -> None:
+    offered = views.job(final_job(status))["links"].keys() - {"self", "result", "events"}
+    assert offered == {*(["cancel"] if status in OPEN else []), *(["retry"] if status in (FAILED, CANCELLED) else [])}
+
+
+def test_an_urgent_job_says_so() -> None:
+    assert views.job(any_job(urgent=True))["urgent"] is True
+    assert "urgent" not in views.job(any_job())
+
+
+def test_a_changed_job_is_answered_by_the_published_contract() -> None:
+    assert _contract("Accepted")(views.changed(final_job(CANCELLED))) is None
+
+
 def test_a_shown_job_tells_how_and_when_it_ended() -> None:
     done, failed = views.job(final_job(COMPLETED)), views.job(final_job(FAILED))
     assert (done["result_bytes"], done["finished_at"], done["trace_id"]) == (42, times.text(NOW), JOB_ID)
@@ -77,14 +92,14 @@ def test_a_final_job_tells_whether_it_was_handed_over(job: Any, told: bool | Non
 
 
 def test_the_answer_to_an_accepted_event_does_not_depend_on_what_became_of_it() -> None:
-    assert views.accepted("j") == {"job_id": "j", "status": PENDING, "links": views.links("j")}
+    assert views.accepted("j") == {"job_id": "j", "status": PENDING, "links": views.links("j", PENDING)}
     assert _contract("Accepted")(views.accepted("j")) is None
 
 
 @pytest.mark.parametrize("status", [PENDING, PROCESSING, WAITING])
 def test_an_open_job_has_no_result_yet(status: str) -> None:
     found = views.no_result(any_job(status=status, lease_until=later(130)))
-    assert found == {"job_id": JOB_ID, "status": status, "links": views.links(JOB_ID)}
+    assert found == {"job_id": JOB_ID, "status": status, "links": views.links(JOB_ID, status)}
 
 
 def test_a_completed_job_has_a_result() -> None:
@@ -292,3 +307,8 @@ def test_a_full_last_page_may_be_followed_by_an_empty_one_and_then_ends() -> Non
 def test_the_page_after_the_last_has_no_cursor(status: str) -> None:
     assert "cursor" not in views.list_jobs(TENANT, Page(10), _store(3, status=status))
     assert "cursor" not in views.list_jobs(TENANT, Page(10), _store(0))
+
+
+def test_a_job_tells_where_it_came_from_unless_it_was_posted() -> None:
+    assert views.job(any_job(source="crm"))["source"] == "crm"
+    assert "source" not in views.job(any_job())

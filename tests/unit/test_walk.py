@@ -16,6 +16,7 @@ import pytest
 from lambdas.contracts.names import (
     CANCELLED,
     COMPLETED,
+    DELETED,
     DUE_SHARD,
     FAILED,
     FINAL,
@@ -23,6 +24,8 @@ from lambdas.contracts.names import (
     PENDING,
     PROCESSING,
 )
+from lambdas.core.changes import OF_A_TOMBSTONE
+from lambdas.core.lifecycle import cancel, delete, retry
 from lambdas.core.ports import Unavailable
 from lambdas.core.times import instant, seconds_between
 from tests.fakes import Trouble
@@ -38,6 +41,10 @@ LEGAL = {
     (PROCESSING, FAILED),
     (PROCESSING, CANCELLED),
     (FAILED, PENDING),
+    (CANCELLED, PENDING),
+    (COMPLETED, DELETED),
+    (FAILED, DELETED),
+    (CANCELLED, DELETED),
 }
 RULE_NAMES = (
     "claim",
@@ -68,7 +75,7 @@ class Walk:
         self.troubled = seed % 3 == 0  # each third walk has stores that fail, each third workers that are killed
         self.crashing = seed % 3 == 1
 
-    def steps(self) -> dict[Callable[[], None], int]:
+    def steps(self) -> dict[Callable[[], None], float]:
         """What can happen, and how often it does."""
         return {
             self.dispatcher: 20,
@@ -82,6 +89,8 @@ class Walk:
             self.message_is_lost: 2,
             self.letter_is_redriven: 4,
             self.user_cancels: 1,
+            self.user_retries: 1,
+            self.user_deletes: 0.3,
             self.store_will_be_in_trouble: 4 if self.troubled else 0,
             self.sends_will_be_refused: 2 if self.troubled else 0,
         }
@@ -133,7 +142,13 @@ class Walk:
             self.world.queue.append(Queued(self.random.choice(self.world.letters), self.world.clock()))
 
     def user_cancels(self) -> None:
-        self.world.cancel(self.random.choice(list(self.world.store.records)))
+        self.world.user(cancel, self.random.choice(list(self.world.store.records)))
+
+    def user_retries(self) -> None:
+        self.world.user(retry, self.random.choice(list(self.world.store.records)))
+
+    def user_deletes(self) -> None:
+        self.world.user(delete, self.random.choice(list(self.world.store.records)))
 
     def store_will_be_in_trouble(self) -> None:
         self.world.store.troubles.add(self.random.choice(RULE_NAMES), self.random.choice(list(Trouble)))
@@ -155,6 +170,10 @@ class Walk:
         self.a_completed_result_is_there_and_never_changes()
         self.nobody_runs_one_attempt_twice()
 
+    def standing(self) -> list[dict[str, Any]]:
+        """Records that were not deleted."""
+        return [record for record in self.world.store.records.values() if record["status"] != DELETED]
+
     def every_change_was_legal(self) -> None:
         for old, new in self.world.store.images[self.looked_at :]:
             if old is not None:
@@ -162,17 +181,17 @@ class Walk:
         self.looked_at = len(self.world.store.images)
 
     def what_is_not_settled_is_found_by_the_sweep(self) -> None:
-        for record in self.world.store.records.values():
+        for record in self.standing():
             if record["status"] in OPEN or "handed_over_at" not in record:
                 assert DUE_SHARD in record
                 assert record["due_at"] <= record["deadline_at"]
 
     def only_final_records_expire(self) -> None:
         for record in self.world.store.records.values():
-            assert ("expires_at" in record) == (record["status"] in FINAL)
+            assert ("expires_at" in record) == (record["status"] not in OPEN)
 
     def tries_are_bounded(self) -> None:
-        for record in self.world.store.records.values():
+        for record in self.standing():
             assert 0 <= record["tries"] <= MAX_TRIES
 
     def what_is_paid_for_nothing_is_bounded(self) -> None:
@@ -202,6 +221,9 @@ class Walk:
         assert world.quiet(), {pk: record["status"] for pk, record in world.store.records.items()}
         told = set(world.events)
         for pk, record in world.store.records.items():
+            if record["status"] == DELETED:
+                assert any(f"{pk}.{record['attempt']}.{status}" in told for status in FINAL)
+                continue
             assert f"{pk}.{record['attempt']}.{record['status']}" in told
             if record["status"] == FAILED:
                 assert any(f'"event_id":"{pk}.{record["attempt"]}.FAILED"' in letter for letter in world.letters)
@@ -211,6 +233,10 @@ def _legal(old: dict[str, Any], new: dict[str, Any]) -> None:
     was, now = old["status"], new["status"]
     moved = (old["attempt"] != new["attempt"]) or was != now
     assert not moved or (was, now) in LEGAL, (was, now)
+    if now == DELETED:
+        assert DUE_SHARD not in old
+        assert new.keys() <= OF_A_TOMBSTONE
+        return
     claimed = now == PROCESSING and moved
     reopened = was in FINAL and now == PENDING
     assert new["attempt"] == old["attempt"] + (1 if claimed or reopened else 0)

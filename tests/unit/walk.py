@@ -5,25 +5,26 @@ Everything that acts in it is the real core; only time, messages and deaths are 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lambdas.contracts.names import CANCELLED, DUE_SHARD, FINAL, HEARD
+from lambdas.contracts.names import DELETED, DUE_SHARD, FINAL, HEARD
 from lambdas.core import claiming, times
 from lambdas.core.batch import Delivery
 from lambdas.core.dispatching import dispatch
 from lambdas.core.envelope import Hint, ReturnedLetter, read
 from lambdas.core.execution import Try, Worker, execute
 from lambdas.core.job import Job, from_record
+from lambdas.core.lifecycle import Office
 from lambdas.core.outcomes import ModelError, NotReady, OutOfTime, Permanent, Rejected
 from lambdas.core.policy import Limits, RetryPolicy
 from lambdas.core.ports import Message
-from lambdas.core.protocol import RULES, Change
 from lambdas.core.routing import changed
-from lambdas.core.sweep import Sweeper
+from lambdas.core.sweeping.report import Report
+from lambdas.core.sweeping.stuck import Stuck
 from lambdas.core.tasks import Context
-from tests.builders import any_record, any_task, later
+from tests.builders import TENANT, any_record, any_task, later
 from tests.fakes import (
     FakeAnswers,
     FakeClock,
@@ -32,6 +33,10 @@ from tests.fakes import (
     FakeMailer,
     FakeModel,
     FakeObjects,
+    FakeTurn,
+    FakeUploaded,
+    FakeUploads,
+    FakeWorkers,
     Troubles,
     drawing,
 )
@@ -135,6 +140,7 @@ class World:
         return Worker(
             store=self.store,
             inputs=FakeObjects(),
+            uploads=FakeUploaded(),
             results=self.results,
             answers=self.answers,
             effects=FakeEffects(),
@@ -242,21 +248,20 @@ class World:
         return how
 
     def sweep(self) -> None:
-        Sweeper(
+        Stuck(
             store=self.store,
             outbox=self,
             queue=self,
             limits=LIMITS,
             now=self.clock,
             max_tries=lambda job: MAX_TRIES,
-            time_left_s=lambda: 60,
             notice=lambda *a, **k: None,
-        ).sweep()
+            workers=FakeWorkers(),
+        ).run(Report("sweep", "stuck"), FakeTurn())
 
-    def cancel(self, job_id: str) -> None:
-        """What the user's cancel will write."""
-        ended = {"finished_at": times.text(self.clock()), "expires_at": int(self.clock().timestamp()) + 90 * 86_400}
-        self.store.apply(job_id, Change(RULES["cancel"], {}, {"status": CANCELLED, **ended}))
+    def user(self, act: Callable[[str, str, Office], object], job_id: str) -> None:
+        """The tenant cancels a job, starts it again or deletes it, whatever its state."""
+        act(TENANT, job_id, Office(self.store, FakeObjects(), self.results, FakeUploads(), LIMITS, self.clock))
 
     # --- until nothing moves any more --------------------------------------------------------------
     def calm_down(self) -> None:
@@ -282,4 +287,4 @@ class World:
 
     def quiet(self) -> bool:
         records = self.store.records.values()
-        return all(record["status"] in FINAL and DUE_SHARD not in record for record in records)
+        return all(record["status"] in (*FINAL, DELETED) and DUE_SHARD not in record for record in records)

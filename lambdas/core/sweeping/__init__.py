@@ -1,0 +1,1 @@
+"""The sweep: finds what is stuck or was never recorded, puts it back, and certifies what it found."""
