@@ -12,7 +12,7 @@ from lambdas.adapters.clients import as_unavailable, client
 from lambdas.adapters.environment import Environment
 from lambdas.adapters.sqs import SqsQueue
 from lambdas.contracts import names
-from lambdas.core.letters import INBOX, URGENT, WORK
+from lambdas.core.letters.letter import INBOX, URGENT, WORK
 from lambdas.core.ports import Found
 
 BATCH = 10

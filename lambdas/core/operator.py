@@ -8,11 +8,12 @@ from typing import Any
 
 from lambdas.contracts.strict_json import Malformed, parse
 from lambdas.contracts.validation import body_check
-from lambdas.core import letters, redrive
+from lambdas.core.letters import letter as letters
+from lambdas.core.letters import redrive
+from lambdas.core.letters.redrive import Order
+from lambdas.core.letters.review import Decision
+from lambdas.core.letters.reviews import STATUSES
 from lambdas.core.problems import Problem, bad_request, forbidden, unprocessable
-from lambdas.core.redrive import Order
-from lambdas.core.review import Decision
-from lambdas.core.reviews import STATUSES
 from lambdas.core.sweeping import asking
 
 PATCH_CHARS_MAX = 20_000  # a page of reviews must fit into an answer, and one of them into an item

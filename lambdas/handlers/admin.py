@@ -19,10 +19,11 @@ from lambdas.adapters.s3 import S3Objects
 from lambdas.adapters.sqs import SqsQueue
 from lambdas.adapters.sqs_letters import dead_letters_of
 from lambdas.contracts import names
-from lambdas.core import dead_letters, operator, redrive, review, reviews
-from lambdas.core.dead_letters import Boxes, InTime
+from lambdas.core import operator
 from lambdas.core.inbox.repaired_events import Fits
-from lambdas.core.letters import INBOX, URGENT, WORK
+from lambdas.core.letters import dead_letters, redrive, review, reviews
+from lambdas.core.letters.dead_letters import Boxes, InTime
+from lambdas.core.letters.letter import INBOX, URGENT, WORK
 from lambdas.core.ports import JobStore, Ledger, Results, Sender, Unavailable
 from lambdas.core.problems import Problem
 from lambdas.core.sweeping import asking

@@ -17,11 +17,11 @@ from lambdas.adapters.log import StepLog
 from lambdas.adapters.sqs import SqsQueue
 from lambdas.adapters.sqs_letters import dead_letters_of
 from lambdas.contracts import names
-from lambdas.core import redrive
-from lambdas.core.dead_letters import Boxes
-from lambdas.core.letters import INBOX, URGENT, WORK
+from lambdas.core.letters import redrive
+from lambdas.core.letters.dead_letters import Boxes
+from lambdas.core.letters.letter import INBOX, URGENT, WORK
+from lambdas.core.letters.redriving import Redriver
 from lambdas.core.ports import Sender
-from lambdas.core.redriving import Redriver
 
 
 @dataclass(frozen=True)

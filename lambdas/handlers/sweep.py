@@ -33,7 +33,7 @@ from lambdas.core.inbox.uploads import Yard
 from lambdas.core.inbox.webhooks import Reception
 from lambdas.core.intake import Door
 from lambdas.core.job import Job
-from lambdas.core.stray_letters import StrayLetters
+from lambdas.core.letters.stray_letters import StrayLetters
 from lambdas.core.sweeping import triggers
 from lambdas.core.sweeping.accounts import Window
 from lambdas.core.sweeping.asking import DRIFT, LETTERS, STUCK, order_of

@@ -11,9 +11,9 @@ import pytest
 
 from lambdas.adapters import clock
 from lambdas.adapters.functions import LambdaFunctions
-from lambdas.core import dead_letters
 from lambdas.core.envelope import written
 from lambdas.core.job import from_record
+from lambdas.core.letters import dead_letters
 from lambdas.core.routing import letter
 from tests.integration.cloud import Cloud, Context
 from tests.integration.conftest import Load

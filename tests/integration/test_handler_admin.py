@@ -117,6 +117,12 @@ def test_letters_are_brought_back_to_the_queue_that_they_belong_to(operator: Ope
     assert (operator.dead(outputs["InboxDlqUrl"]), cloud.receive(cloud.work_url)) == (0, [])
 
 
+def test_the_log_says_who_has_started_which_redrive(operator: Operator, lines: Lines) -> None:
+    _, started = operator.ask(REDRIVE, {"ids": ["nothing"]})
+    (line,) = lines.of("operated")
+    assert (line["who"], line["about"]) == (EVE, started["redrive_id"])
+
+
 def test_it_goes_on_in_another_invocation_when_its_time_is_over(operator: Operator, cloud: Cloud) -> None:
     for _ in range(3):
         operator.die(failed(pk=an_id()))

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from lambdas.contracts.names import COMPLETED, FAILED
-from lambdas.core import redrive
-from lambdas.core.letters import INBOX, QUEUES, WORK
+from lambdas.core.letters import redrive
+from lambdas.core.letters.letter import INBOX, QUEUES, WORK
+from lambdas.core.letters.redrive import Order, Run
+from lambdas.core.letters.redriving import Redriver
 from lambdas.core.ports import Found
-from lambdas.core.redrive import Order, Run
-from lambdas.core.redriving import Redriver
 from tests.builders import any_found, any_letter_body, final_record, later
 from tests.fakes import FakeClock, FakeDeadLetters, FakeJobStore, FakeLedger, FakeOutbox, FakeSender, Notices
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from lambdas.contracts.names import FAILED
-from lambdas.core import dead_letters
-from lambdas.core.dead_letters import LETTERS_MAX, Held, Looking, NotFound
-from lambdas.core.letters import INBOX, URGENT, WORK
+from lambdas.core.letters import dead_letters
+from lambdas.core.letters.dead_letters import LETTERS_MAX, Held, Looking, NotFound
+from lambdas.core.letters.letter import INBOX, URGENT, WORK
 from lambdas.core.ports import Unavailable
 from tests.builders import any_found, any_hint_body, any_record, final_record, later, unreadable_found
 from tests.fakes import Trouble

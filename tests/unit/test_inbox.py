@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from lambdas.adapters.batching import size_of
 from lambdas.contracts.validation import envelope_check
-from lambdas.core import letters, times
+from lambdas.core import times
 from lambdas.core.inbox.message import Buried, Incoming, letter, unwrapped
+from lambdas.core.letters import letter as letters
 from lambdas.core.ports import Message
 from tests.builders import NOW, any_found, later
 from tests.signing import KEY, NOW_S, hmac_sha256, standard_webhooks

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from lambdas.contracts.names import CANCELLED, COMPLETED, DELETED, FAILED
-from lambdas.core import letters, times
+from lambdas.core import times
 from lambdas.core.envelope import written
 from lambdas.core.job import from_record
-from lambdas.core.letters import INBOX, URGENT, WORK, Letter, message_of, read, standing
+from lambdas.core.letters import letter as letters
+from lambdas.core.letters.letter import INBOX, URGENT, WORK, Letter, message_of, read, standing
 from lambdas.core.ports import Found
 from lambdas.core.routing import letter as letter_of
 from tests.builders import (

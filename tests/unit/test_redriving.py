@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from lambdas.contracts.names import CANCELLED, COMPLETED, FAILED
-from lambdas.core import canary, redrive
-from lambdas.core.letters import INBOX, URGENT, WORK, read
+from lambdas.core.letters import canary, redrive
+from lambdas.core.letters.letter import INBOX, URGENT, WORK, read
+from lambdas.core.letters.redrive import DONE, ROUNDS_MAX, RUNNING, STOPPED
 from lambdas.core.ports import Unavailable
-from lambdas.core.redrive import DONE, ROUNDS_MAX, RUNNING, STOPPED
 from tests.builders import any_found, any_hint_body, any_letter_body, any_record, later, unreadable_found
 from tests.fakes import FakeSender, Trouble
 from tests.unit.mortuary import OLD, REDRIVE_ID, Mortuary, an_id, dead, failed

@@ -11,14 +11,15 @@ import pytest
 from lambdas.contracts.names import FAILED, INBOX_REVIEW, REVIEW_PK
 from lambdas.contracts.sources import Source
 from lambdas.contracts.validation import compile_schema
-from lambdas.core import letters, review, reviews
 from lambdas.core.canonical import sha256
 from lambdas.core.inbox.repaired_events import Fits
 from lambdas.core.job import from_record
-from lambdas.core.letters import INBOX, WORK
+from lambdas.core.letters import letter as letters
+from lambdas.core.letters import review, reviews
+from lambdas.core.letters.letter import INBOX, WORK
+from lambdas.core.letters.review import Decision, Desk, decide
 from lambdas.core.ports import Found
 from lambdas.core.problems import Problem
-from lambdas.core.review import Decision, Desk, decide
 from tests.builders import any_envelope, any_found, any_hint_body, any_record, unreadable_found
 from tests.fakes import FakeSender
 from tests.unit.mortuary import OLD, Mortuary, an_id, dead

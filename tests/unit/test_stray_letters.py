@@ -8,9 +8,9 @@ import pytest
 
 from lambdas.contracts.names import FAILED, INBOX_RETURNS, WAITING
 from lambdas.core.envelope import read
-from lambdas.core.letters import INBOX, URGENT, WORK
+from lambdas.core.letters.letter import INBOX, URGENT, WORK
+from lambdas.core.letters.stray_letters import RETURNS_MAX, StrayLetters
 from lambdas.core.ports import Found, Unavailable
-from lambdas.core.stray_letters import RETURNS_MAX, StrayLetters
 from tests.builders import any_found, any_hint_body, any_record, final_record, held_record, later, unreadable_found
 from tests.fakes import FakeOutbox, FakeSender, Trouble
 from tests.unit.mortuary import OLD, Mortuary, an_id, dead, failed

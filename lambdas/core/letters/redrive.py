@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from lambdas.contracts.names import REDRIVE_SK
-from lambdas.core import letters, times
-from lambdas.core.letters import Letter
+from lambdas.core import times
+from lambdas.core.letters import letter as letters
+from lambdas.core.letters.letter import Letter
 from lambdas.core.policy import DAY_S
 from lambdas.core.ports import Ledger, Unavailable
 from lambdas.core.times import Instant

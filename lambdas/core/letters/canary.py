@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from lambdas.contracts.names import COMPLETED, DELETED
-from lambdas.core import envelope, letters
-from lambdas.core.letters import Letter
+from lambdas.core import envelope
+from lambdas.core.letters import letter as letters
+from lambdas.core.letters.letter import Letter
+from lambdas.core.letters.redrive import Canary
 from lambdas.core.ports import JobStore
-from lambdas.core.redrive import Canary
 from lambdas.core.times import Instant, seconds_between
 
 DEADLINE_S = 3_600

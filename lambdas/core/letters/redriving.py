@@ -8,11 +8,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lambdas.core import canary, letters, redrive, times
-from lambdas.core.dead_letters import Boxes, Looking
-from lambdas.core.letters import Letter, message_of
+from lambdas.core import times
+from lambdas.core.letters import canary, redrive
+from lambdas.core.letters import letter as letters
+from lambdas.core.letters.dead_letters import Boxes, Looking
+from lambdas.core.letters.letter import Letter, message_of
+from lambdas.core.letters.redrive import (
+    CANARY_SENDING,
+    CANARY_WAITING,
+    DONE,
+    FAILED,
+    FIRST_IDS,
+    MOVING,
+    PASSED,
+    STOPPED,
+    Run,
+)
 from lambdas.core.ports import JobStore, Ledger, Notice, Now, Sender
-from lambdas.core.redrive import CANARY_SENDING, CANARY_WAITING, DONE, FAILED, FIRST_IDS, MOVING, PASSED, STOPPED, Run
 
 HIDE_S = 180  # covers a look and the sending of what it found
 LOOK_S = 45

@@ -13,10 +13,12 @@ from lambdas.contracts.json_patch import BadPatch
 from lambdas.contracts.json_patch import apply as patched
 from lambdas.contracts.names import INBOX_REVIEW, REVIEW_PK
 from lambdas.contracts.strict_json import Malformed, parse
-from lambdas.core import changes, dead_letters, envelope, letters, times
+from lambdas.core import changes, envelope, times
 from lambdas.core.canonical import sha256, sha256_of
-from lambdas.core.dead_letters import Boxes, Held, InTime, NotFound
-from lambdas.core.letters import Letter, message_of
+from lambdas.core.letters import dead_letters
+from lambdas.core.letters import letter as letters
+from lambdas.core.letters.dead_letters import Boxes, Held, InTime, NotFound
+from lambdas.core.letters.letter import Letter, message_of
 from lambdas.core.policy import DAY_S
 from lambdas.core.ports import Applied, JobStore, Ledger, Message, Now, Sender
 from lambdas.core.problems import Problem, unprocessable

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from lambdas.contracts.names import REVIEW_PK
-from lambdas.core import dead_letters, times
-from lambdas.core.dead_letters import Boxes, InTime
-from lambdas.core.letters import Letter
+from lambdas.core import times
+from lambdas.core.letters import dead_letters
+from lambdas.core.letters.dead_letters import Boxes, InTime
+from lambdas.core.letters.letter import Letter
+from lambdas.core.letters.review import DISCARDED, REPAIRED, Review
 from lambdas.core.ports import Ledger
-from lambdas.core.review import DISCARDED, REPAIRED, Review
 
 OPEN = "open"
 STATUSES = (OPEN, REPAIRED, DISCARDED)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lambdas.contracts.names import INBOX_RETURNS, PENDING
-from lambdas.core import letters
-from lambdas.core.dead_letters import LETTERS_MAX, Boxes, Looking
 from lambdas.core.job import Job
-from lambdas.core.letters import Letter, message_of
+from lambdas.core.letters import letter as letters
+from lambdas.core.letters.dead_letters import LETTERS_MAX, Boxes, Looking
+from lambdas.core.letters.letter import Letter, message_of
 from lambdas.core.ports import JobStore, Message, Now, Outbox, Sender
 from lambdas.core.routing import work_message
 from lambdas.core.times import seconds_between

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from lambdas.core import letters, times
-from lambdas.core.letters import Letter
+from lambdas.core import times
+from lambdas.core.letters import letter as letters
+from lambdas.core.letters.letter import Letter
 from lambdas.core.ports import DeadLetters, JobStore
 from lambdas.core.times import Instant
 
