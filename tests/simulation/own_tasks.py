@@ -70,6 +70,11 @@ class LiveStack(Target):
         running = self.control("GET", "invocations")["running"]
         return any(running[function] for function in functions or running)
 
+    def letters(self, queue: str = "WorkDlqUrl") -> list[dict[str, Any]]:
+        """As they lie there when no sweep looks through them, which hides them from others."""
+        eventually(lambda: self.busy("sweep"), lambda busy: not busy)
+        return super().letters(queue)
+
     def empty(self, queue: str) -> list[dict[str, Any]]:
         """Take all that is visible off a queue; a sweep that looks through it hides some."""
         eventually(lambda: self.busy("sweep"), lambda busy: not busy)

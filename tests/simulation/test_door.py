@@ -245,7 +245,7 @@ def test_a_key_used_for_another_body_is_refused_and_goes_on_meaning_its_job(door
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("PUT", "/jobs"), ("DELETE", "/jobs"), ("PATCH", "/jobs"), ("POST", "/jobs/a"), ("DELETE", "/jobs/a"),
+        ("PUT", "/jobs"), ("DELETE", "/jobs"), ("PATCH", "/jobs"), ("POST", "/jobs/a"), ("PUT", "/jobs/a"),
         ("POST", "/jobs/a/result"), ("POST", "/health"), ("GET", "/"), ("GET", "/nothing"), ("GET", "/jobs/a/nothing"),
         ("GET", "/jobs/a/b/result"), ("POST", "/JOBS"), ("BREW", "/jobs"),
     ],
