@@ -199,6 +199,7 @@ class Runtime:
 
     def _stop_compute(self) -> None:
         """Processes first: everything else waits for them."""
+        self.sources.invoker.forget()
         self.functions.stop()
         self.sources.stop()
 

@@ -53,6 +53,7 @@ INBOX_RECEIVED: Final = "received_ms"  # epoch milliseconds at the door
 INBOX_HEADERS: Final = ("signature", "event_id", "timestamp")  # the source's own headers, as far as it declares them
 INBOX_ENCODING: Final = "encoding"  # "base64" where the body's bytes are no text
 INBOX_REVIEW: Final = "review_id"  # an operator repaired it: checked for its schema, not for its signature
+REVIEWED: Final = (INBOX_SOURCE, "event_id")  # attributes of an event that its review has, beside the body's hash
 INBOX_RETURNS: Final = "returns"  # how often the sweep has put it back from the dead letters
 
 # --- S3 prefixes ---------------------------------------------------------------------------------

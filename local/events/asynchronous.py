@@ -58,10 +58,14 @@ class AsyncInvoker:
         self._threads.add(thread)
         thread.start()
 
-    def stop(self) -> None:
-        """Forget what has not been dealt with."""
+    def forget(self) -> None:
+        """What fails from now on is nobody's fault: the functions are being stopped."""
         self._stopping.set()
         self._bell.ring()
+
+    def stop(self) -> None:
+        """Forget what has not been dealt with."""
+        self.forget()
         for thread in list(self._threads):
             thread.join(timeout=10)
 
@@ -84,6 +88,8 @@ class AsyncInvoker:
         request_id = str(uuid.uuid4())  # Lambda repeats an event under the request id that it had
         while not self._stopping.is_set():
             outcome = self._functions.invoke(role, event, wait_s=1.0, trace_id=trace_id, request_id=request_id)
+            if self._stopping.is_set():
+                return
             failures += not outcome.ok and not outcome.throttled
             condition = _end(outcome, failures > settings.retries, bell.now() >= give_up_at)
             if condition is not None:

@@ -176,7 +176,8 @@ def test_an_event_with_a_repaired_body_needs_its_review_on_record(cloud: Cloud, 
     event = record(BODY.decode(), {**attributes("forge", hmac_sha256(b"other")), "review_id": "message.1"})
     assert handle(ingest, event) == []
     assert len(letters(cloud)) == 1
-    review = {"pk": "review", "sk": "message.1", "status": "repaired", "body_sha": sha256(BODY.decode())}
+    origin = {name: event["messageAttributes"][name]["stringValue"] for name in ("source", "event_id")}
+    review = {"pk": "review", "sk": "message.1", "status": "repaired", "body_sha": sha256(BODY.decode()), **origin}
     cloud.client("dynamodb").put_item(TableName=cloud.jobs_table, Item=to_item(review))
     assert handle(ingest, event) == []
     assert cloud.record(ids.job_id_from_key("globex", "POST", "/events/forge", "delivery-1"))["source"] == "forge"

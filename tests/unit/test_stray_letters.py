@@ -156,6 +156,7 @@ def test_an_event_that_never_became_a_job_goes_back_so_often_and_then_stays() ->
     [
         any_found("{}", attributes={"source": "crm"}),
         any_found("{}", attributes={"source": "crm", INBOX_RETURNS: "many"}, moved=True),
+        any_found("{}", attributes={"source": "crm", INBOX_RETURNS: "9" * 5_000}, moved=True),
         unreadable_found("x"),
     ],
 )

@@ -313,9 +313,12 @@ def test_a_missing_header_is_a_letter(room: Mailroom) -> None:
 # --- repaired ------------------------------------------------------------------------------------
 def reviewed(room: Mailroom, body: bytes = OTHER, **review: Any) -> Incoming:
     """What an operator sends back: another body than the one that was signed, and its review on record."""
-    told = {"status": "repaired", "body_sha": sha256(body.decode()), **review}
-    room.ledger.create("review", "message.1", told)
-    return an_event(body, headers=standard_webhooks(b"what was signed"), review_id="message.1")
+    event = an_event(body, headers=standard_webhooks(b"what was signed"), review_id="message.1")
+    origin = {name: event.attributes[name] for name in ("source", "event_id")}
+    room.ledger.create(
+        "review", "message.1", {"status": "repaired", "body_sha": sha256(body.decode()), **origin, **review}
+    )
+    return event
 
 
 def test_a_repaired_event_needs_no_signature_and_says_so_in_its_history(room: Mailroom) -> None:
@@ -331,7 +334,13 @@ def test_a_repaired_event_is_still_checked_for_its_schema(room: Mailroom) -> Non
     assert room.reason == "INVALID_INPUT"
 
 
-@pytest.mark.parametrize("review", [{"status": "discarded"}, {"body_sha": sha256("another body")}, {"body_sha": ""}])
+OTHER_REVIEWS: tuple[dict[str, str], ...] = (
+    {"status": "discarded"}, {"body_sha": sha256("another body")}, {"body_sha": ""}, {"source": "another"},
+    {"event_id": "another"},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("review", OTHER_REVIEWS)
 def test_a_review_of_something_else_proves_nothing(room: Mailroom, review: dict[str, Any]) -> None:
     room.take(reviewed(room, **review))
     assert room.reason == "BAD_SIGNATURE"

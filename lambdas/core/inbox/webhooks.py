@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lambdas.contracts.names import INBOX_HEADERS, INBOX_REVIEW, REVIEW_PK
+from lambdas.contracts.names import INBOX_HEADERS, INBOX_REVIEW, REVIEW_PK, REVIEWED
 from lambdas.contracts.sources import TIMESTAMPED, Source
 from lambdas.core import ids, times
 from lambdas.core.canonical import canonical, sha256
@@ -96,13 +96,14 @@ def _record(
 
 
 def _is_reviewed(incoming: Incoming, reviews: Reviews) -> bool:
-    """Whether an operator repaired this very body. The attribute alone proves nothing: it might stand in a header that
+    """Whether an operator repaired this very event. The attribute alone proves nothing: it might stand in a header that
     breaks out of its quotes on the way into the queue; what proves it is the review on record."""
     review_id = incoming.attributes.get(INBOX_REVIEW, "")
     review = reviews.read(REVIEW_PK, review_id) if 0 < len(review_id.encode()) <= REVIEW_ID_BYTES else None
     if review is None or review.get("status") != REPAIRED:
         return False
-    return bool(review.get("body_sha") == sha256(incoming.body))
+    same = all(review.get(name, "") == incoming.attributes.get(name, "") for name in REVIEWED)
+    return same and bool(review.get("body_sha") == sha256(incoming.body))
 
 
 def _authenticate(incoming: Incoming, source: Source, secrets: Secrets, body: bytes) -> None:

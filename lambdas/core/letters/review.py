@@ -11,7 +11,7 @@ from typing import Any
 
 from lambdas.contracts.json_patch import BadPatch
 from lambdas.contracts.json_patch import apply as patched
-from lambdas.contracts.names import INBOX_REVIEW, REVIEW_PK
+from lambdas.contracts.names import INBOX_REVIEW, REVIEW_PK, REVIEWED
 from lambdas.contracts.strict_json import Malformed, parse
 from lambdas.core import changes, envelope, times
 from lambdas.core.canonical import sha256, sha256_of
@@ -196,8 +196,16 @@ def _review(decision: Decision, letter: Letter, body: str | None, now: Instant, 
         "job_id": named or "",
         "patch": json.dumps(decision.patch) if decision.patch is not None else "",
         "body_sha": sha256(body.encode("utf-8", "replace").decode()) if body is not None else "",
+        **_origin(letter),
         "expires_at": int(now.timestamp()) + desk.keep_days * DAY_S,
     }
+
+
+def _origin(letter: Letter) -> dict[str, str]:
+    """What else ingest holds a repaired event against: its signature is not checked again."""
+    if letter.queue != letters.INBOX:
+        return {}
+    return {name: message_of(letter).attributes.get(name, "") for name in REVIEWED}
 
 
 def _finished(decision: Decision, not_found: NotFound, desk: Desk) -> Review | Problem:

@@ -140,7 +140,9 @@ _NAMES: dict[type[Fate], str] = {SendAgain: "send_again", PutBack: "put_back", R
 def _of_event(letter: Letter) -> Fate:
     """Only what SQS itself moved: whatever ingest has judged, or somebody sent here, is for the operator."""
     times_back = letter.attributes.get(INBOX_RETURNS, "0")
-    returns = int(times_back) if times_back.isdecimal() else RETURNS_MAX
+    returns = (
+        int(times_back) if times_back.isdecimal() and len(times_back) < 4 else RETURNS_MAX
+    )  # a header may forge it
     if not letter.found.moved or returns >= RETURNS_MAX:
         return Leave()
     message = message_of(letter)
