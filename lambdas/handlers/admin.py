@@ -210,7 +210,8 @@ def _sweep(asked: Asked) -> Answer:
 
 
 def _certificate(asked: Asked) -> Answer:
-    known = asking.certificate_of(asked.id, ledger=parts().ledger, certificates=parts().certificates)
+    own = parts()
+    known = asking.certificate_of(asked.id, now=clock.now(), ledger=own.ledger, certificates=own.certificates)
     if known is None:
         return 404, Problem(404, "no-such-sweep", "No such sweep", "There is no sweep with this id.")
     return 200, {"state": known["status"], **known}

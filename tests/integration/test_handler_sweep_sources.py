@@ -41,7 +41,9 @@ def run(sweep: ModuleType, *parts: str, remaining_s: float = 240, **event: Any) 
 
 def certificate(cloud: Cloud, sweep_id: str) -> dict[str, Any]:
     ledger = DynamoLedger(client("dynamodb"), cloud.jobs_table)
-    found = certificate_of(sweep_id, ledger=ledger, certificates=S3Objects(client("s3"), cloud.results_bucket))
+    found = certificate_of(
+        sweep_id, now=clock.now(), ledger=ledger, certificates=S3Objects(client("s3"), cloud.results_bucket)
+    )
     assert found is not None
     return found
 

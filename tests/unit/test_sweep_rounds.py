@@ -88,7 +88,7 @@ class World:
         return rounds
 
     def certificate(self, sweep_id: str) -> dict[str, Any]:
-        found = certificate_of(sweep_id, ledger=self.ledger, certificates=self.certificates)
+        found = certificate_of(sweep_id, now=self.clock(), ledger=self.ledger, certificates=self.certificates)
         assert found is not None
         return found
 
@@ -333,7 +333,7 @@ def test_a_sweep_that_was_asked_for_is_known_at_once_and_started() -> None:
 
 def test_nobody_knows_a_sweep_that_nobody_asked_for() -> None:
     world = World()
-    assert certificate_of("no", ledger=world.ledger, certificates=world.certificates) is None
+    assert certificate_of("no", now=world.clock(), ledger=world.ledger, certificates=world.certificates) is None
 
 
 def test_a_certificate_whose_object_was_deleted_is_told_from_the_record() -> None:
@@ -353,3 +353,21 @@ def test_a_sweeps_record_is_not_kept_for_ever() -> None:
 
 def test_all_parts_are_known_by_name() -> None:
     assert known_parts({"shop": {}, "crm": {}}) == ("stuck", "letters", "uploads", "crm", "shop", "drift")
+
+
+def test_a_sweep_that_nobody_began_or_will_go_on_with_is_stalled_after_a_while() -> None:
+    world = World()
+    ask(Order("s1", ("stuck",)), now=world.clock(), ledger=world.ledger, start=world.start)
+    assert "stalled" not in world.certificate("s1")
+    world.clock.advance(asking.STALLED_S)
+    assert world.certificate("s1")["stalled"] is True
+
+
+def test_a_sweep_whose_cursor_waits_for_the_next_one_is_not_stalled() -> None:
+    world = World()
+    world.steps = 3
+    world.start_trouble = Unavailable("no Lambda")
+    world.invoke({"sweep_id": "s1"})
+    world.clock.advance(2 * asking.STALLED_S)
+    told = world.certificate("s1")
+    assert (told["status"], "stalled" in told) == ("RUNNING", False)

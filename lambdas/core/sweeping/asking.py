@@ -7,15 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lambdas.contracts.names import CERTIFICATES_PREFIX, SWEEP_SK, UPLOADS
+from lambdas.contracts.names import CERTIFICATES_PREFIX, LEASE_SK, SWEEP_SK, UPLOADS
 from lambdas.core import times
 from lambdas.core.policy import DAY_S
 from lambdas.core.ports import Ledger, Missing, Results
 from lambdas.core.sweeping.report import BROKEN, DONE, OVER, RUNNING, Report, report_of
-from lambdas.core.times import Instant
+from lambdas.core.times import Instant, seconds_between
 
 STUCK, LETTERS, DRIFT = "stuck", "letters", "drift"
 KEPT_DAYS = 90
+STALLED_S = 900  # an invocation that was asked for is begun, or given up, long before
 PART = "part "  # a part's report is an attribute of its own: two writers never take the other's away
 
 Start = Callable[[Mapping[str, Any]], None]  # the sweep function, with this event; raises Unavailable
@@ -107,9 +108,9 @@ def certificate(sweep_id: str, item: Mapping[str, Any], finished: Instant | None
     }
 
 
-def certificate_of(sweep_id: str, *, ledger: Ledger, certificates: Results) -> dict[str, Any] | None:
-    """The certificate of a sweep that has ended, or how far it is; None when there is no such sweep. Raises
-    Unavailable."""
+def certificate_of(sweep_id: str, *, now: Instant, ledger: Ledger, certificates: Results) -> dict[str, Any] | None:
+    """The certificate of a sweep that has ended, or how far it is; None when there is no such sweep. `stalled`: nobody
+    is at it any more, and nobody will go on with it. Raises Unavailable."""
     item = ledger.read(item_of(sweep_id), SWEEP_SK)
     if item is None:
         return None
@@ -119,7 +120,22 @@ def certificate_of(sweep_id: str, *, ledger: Ledger, certificates: Results) -> d
         except Missing:  # deleted by somebody: the item knows all but
             return certificate(sweep_id, item, times.instant(str(item["finished_at"])))
         return stored
-    return certificate(sweep_id, item, None)
+    stalled = {"stalled": True} if _is_stalled(sweep_id, item, now, ledger) else {}
+    return certificate(sweep_id, item, None) | stalled
+
+
+def _is_stalled(sweep_id: str, item: Mapping[str, Any], now: Instant, ledger: Ledger) -> bool:
+    """No lease has a part of it, to be gone on with from there: it was killed before it had one, or between two."""
+    if seconds_between(times.instant(str(item["started_at"])), now) < STALLED_S:
+        return False
+    leases = (lease_of(part, bool(item.get("dry_run"))) for part in item["parts"])
+    left = ((ledger.read(f"lease#{lease}", LEASE_SK) or {}).get("state", {}) for lease in leases)
+    return all(state.get("sweep_id") != sweep_id for state in left)
+
+
+def lease_of(part: str, dry_run: bool) -> str:
+    """A dry run holds nobody up, and leaves nothing behind for others to go on with."""
+    return f"sweep/dry/{part}" if dry_run else f"sweep/{part}"
 
 
 def are_over(item: Mapping[str, Any]) -> bool:

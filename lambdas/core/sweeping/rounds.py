@@ -18,6 +18,7 @@ from lambdas.core.sweeping.asking import (
     certificate,
     certificate_key,
     item_of,
+    lease_of,
     open_sweep,
     reports_in,
 )
@@ -60,7 +61,7 @@ class Rounds:
         if name not in self.parts:
             self._close(self._fresh(name, order, state=ABSENT, why="there is no such part"))
             return True
-        lease = lease_of(name, order)
+        lease = lease_of(name, order.dry_run)
         state = self.ledger.take(lease, self.holder, self.now(), self.until)
         if state is None:
             by = (self.ledger.read(f"lease#{lease}", LEASE_SK) or {}).get("state", {}).get("sweep_id", "another sweep")
@@ -177,11 +178,6 @@ class _Turn:
             self.saved = now
             self.report.starts = 1
             self.rounds.keep(self.report, self.lease)
-
-
-def lease_of(part: str, order: Order) -> str:
-    """A dry run holds nobody up, and leaves nothing behind for others to go on with."""
-    return f"sweep/dry/{part}" if order.dry_run else f"sweep/{part}"
 
 
 def _line(report: Report) -> dict[str, Any]:
