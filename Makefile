@@ -36,7 +36,7 @@ run: $(READY)    ## The whole stack on this machine, until you stop it (ARGS="--
 	@$(BIN)/python -m local run --port 8080 --aws-port 8081 --model-port 8082 --reload $(ARGS)
 
 test: $(READY)   ## All tests, on moto, several modules at once (JOBS=3)
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 unit: $(READY)   ## The pure rules alone: seconds
 	@$(BIN)/python -m pytest tests/unit $(ARGS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -12,3 +13,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("neverdrop")
+
+SUITES = ("simulation", "e2e", "integration", "infrastructure", "unit")  # the slowest first: what runs last, runs alone
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """By suite; within one, in the order that was drawn."""
+    items.sort(key=lambda item: SUITES.index(item.path.parent.name) if item.path.parent.name in SUITES else 0)

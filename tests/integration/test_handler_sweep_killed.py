@@ -52,7 +52,7 @@ class Knife:
 
 @pytest.fixture
 def sweep(load_handler: Load, pauses: list[float], later: list[float], monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.setattr("lambdas.core.dead_letters.PATIENCE_S", 0)
+    monkeypatch.setattr("lambdas.core.letters.dead_letters.PATIENCE_S", 0)
     return load_handler("sweep", SOURCE_GRACE_S=-5, SWEEP_RATE=5_000, SWEEP_WIDTH=1, SWEEP_PAGE=10)
 
 

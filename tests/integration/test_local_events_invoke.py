@@ -73,8 +73,8 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
         },
     }
     toy.resources["Caller"]["Properties"]["Role"] = {"Fn::GetAtt": ["Narrow", "Arn"]}
-    toy.function("looping", AGAIN, ReservedConcurrentExecutions=40)
-    toy.function("redrive", AGAIN, RecursiveLoop="Allow")
+    toy.function("looping", AGAIN, ReservedConcurrentExecutions=40, Timeout=60)
+    toy.function("redrive", AGAIN, RecursiveLoop="Allow", Timeout=60)
     for role in ("echo", "looping"):
         toy.resources[f"{role.title()}Config"] = {
             "Type": "AWS::Lambda::EventInvokeConfig",
@@ -244,7 +244,7 @@ def test_event_that_fails_is_retried_as_configured_and_then_reported(runtime, ap
     eventually(lambda: not runtime.functions.running("echo"))
     runtime.clock.advance(61)
     eventually(lambda: failures(runtime) == 2)
-    (letter,) = eventually(lambda: letters(runtime))
+    (letter,) = eventually(lambda: letters(runtime), 60)
     assert letter["requestContext"]["condition"] == "RetriesExhausted"
     assert letter["requestPayload"] == {"fail": True}
     assert letter["requestContext"]["functionArn"].startswith(arn(runtime, "echo"))
@@ -337,7 +337,7 @@ def test_function_that_goes_on_by_itself_is_stopped_after_16_rounds_and_its_even
     letters(runtime)
     payload = json.dumps({"left": 30, "kind": "Event"})
     api.invoke(FunctionName=name(runtime, "looping"), InvocationType="Event", Payload=payload)
-    (letter,) = eventually(lambda: letters(runtime))
+    (letter,) = eventually(lambda: letters(runtime), 60)
     assert letter["requestPayload"]["left"] == 30 - 16
     assert ran(runtime, "looping") == 16
 
@@ -345,7 +345,7 @@ def test_function_that_goes_on_by_itself_is_stopped_after_16_rounds_and_its_even
 def test_function_that_may_loop_goes_on(runtime, api):
     payload = json.dumps({"left": 20, "kind": "Event"})
     api.invoke(FunctionName=name(runtime, "redrive"), InvocationType="Event", Payload=payload)
-    eventually(lambda: ran(runtime, "redrive") == 21)
+    eventually(lambda: ran(runtime, "redrive") == 21, 60)
 
 
 def test_call_that_closes_a_loop_is_refused_to_who_waits_for_it(runtime, api):

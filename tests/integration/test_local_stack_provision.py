@@ -374,7 +374,7 @@ def test_the_real_stack_is_provisioned_whole(aws, synthesized):
     queue = aws.client("sqs").get_queue_attributes(QueueUrl=stack.outputs["WorkQueueUrl"], AttributeNames=["All"])
     assert "maxReceiveCount" in queue["Attributes"]["RedrivePolicy"]
     table = aws.client("dynamodb").describe_table(TableName=stack.outputs["JobsTableName"])["Table"]
-    assert {index["IndexName"] for index in table["GlobalSecondaryIndexes"]} == {"due", "by_tenant"}
+    assert {index["IndexName"] for index in table["GlobalSecondaryIndexes"]} == {"due", "by_tenant", "by_upload"}
     bucket = stack.outputs["InputsBucketName"]
     aws.client("s3").put_object(Bucket=bucket, Key="inputs/x", Body=b"x")
     assert aws.client("s3").get_object(Bucket=bucket, Key="inputs/x")["Body"].read() == b"x"

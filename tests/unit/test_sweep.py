@@ -155,12 +155,16 @@ def test_the_depth_gate_holds_a_crowd_back_when_the_queue_has_a_message_for_each
     assert {world.job(pk).due_at for pk in world.store.records} == {later(300)}
 
 
-def test_fewer_jobs_than_a_crowd_are_sent_whatever_the_queue_holds_and_it_is_not_asked() -> None:
-    world = World(*_crowd(CROWD - 1), depth=10_000)
-    world.queue.troubles.add("depth", Trouble.REFUSED)
-    swept = world.sweep()
+def test_fewer_jobs_than_a_crowd_are_sent_whatever_the_queue_holds() -> None:
+    swept = World(*_crowd(CROWD - 1), depth=10_000).sweep()
     assert (swept.sent, swept.held_back) == (CROWD - 1, 0)
-    assert "depth_unknown" not in world.notices.steps
+
+
+@pytest.mark.parametrize(("depth", "repaired"), [(0, 3), (2, 3), (3, 0), (10_000, 0)])
+def test_what_a_slow_queue_may_still_hold_is_sent_again_and_is_no_repair(depth: int, repaired: int) -> None:
+    world = World(*_crowd(3), depth=depth)
+    swept = world.sweep()
+    assert (swept.sent, world.report.found) == (3, repaired)
 
 
 def test_a_crowd_is_a_hundred_jobs() -> None:
@@ -439,10 +443,18 @@ def test_a_shard_is_looked_through_page_by_page(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_sweep_with_nothing_to_send_does_not_ask_the_queue_for_its_depth() -> None:
-    world = World(_lapsed("a"))
+    world = World(_due("a", tries=5))
     world.queue.troubles.add("depth", Trouble.REFUSED)
     world.sweep()
-    assert world.notices.steps == ["reaped", "dispatched"]
+    assert world.notices.steps == ["expired"]
+
+
+def test_the_depth_is_that_of_the_queue_as_it_was_found() -> None:
+    world = World(_lapsed("a"), _due("b"), depth=0)
+    world.queue.depth = lambda: len(world.outbox.work)  # type: ignore[method-assign]
+    world.sweep()
+    assert world.report.counts["depth"] == 0
+    assert sorted(world.report.ids) == ["a", "b"]
 
 
 def test_what_was_repaired_is_told() -> None:

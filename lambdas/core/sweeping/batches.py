@@ -47,6 +47,8 @@ class Batches:
 
     def send_reaped(self) -> None:
         """The repaired record is dispatched here and now, the stream alive or not."""
+        if self.reaped:
+            self._depth()  # of the queue as it was found
         self._send(self.reaped)
         self.reaped.clear()
 
@@ -67,21 +69,22 @@ class Batches:
     def send_again(self) -> None:
         """Depth gate: while the queue holds a message for each job found so far, more would only make a storm. It
         does not hold back a job that certainly has no message, nor one that has waited long: the queue's messages may
-        be those of others."""
+        be those of others. What may still have its message in a slow queue is sent, and is no repair."""
         batch = list(self.waiting)
         if not batch or not self.in_time():
             return
         self.waiting.clear()
         self.report.count("claimable", len(batch))
         found = self.report.counts["claimable"]
-        gated = found >= CROWD and self._depth() >= found
+        slow = any(not again.left_to_us for again in batch) and self._depth() >= found
+        gated = found >= CROWD and slow
         held = [again for again in batch if gated and not again.urgent]
         sent = self._taken([again for again in batch if not gated or again.urgent])
         self._push([*held, *sent])
         self.report.count("held_back", len(held))
         self.report.count("sent", len(sent))
         for again in sent:
-            if not again.left_to_us:
+            if not again.left_to_us and (again.job.urgent or not slow):
                 self.report.repaired(again.job.id)
 
     def failed(self, what: str, **fields: object) -> None:
