@@ -83,3 +83,9 @@ def dead_letters_of(environment: Environment) -> dict[str, SqsDeadLetters]:
     """The queues of dead letters by the names that operators use."""
     urls = {WORK: names.WORK_DLQ_URL, URGENT: names.URGENT_DLQ_URL, INBOX: names.INBOX_DLQ_URL}
     return {name: SqsDeadLetters(client("sqs"), environment.text(url)) for name, url in urls.items()}
+
+
+def queues_of(environment: Environment) -> dict[str, SqsQueue]:
+    """The queues that their letters go back to, by the same names."""
+    urls = {WORK: names.WORK_QUEUE_URL, URGENT: names.URGENT_QUEUE_URL, INBOX: names.INBOX_QUEUE_URL}
+    return {name: SqsQueue(client("sqs"), environment.text(url)) for name, url in urls.items()}

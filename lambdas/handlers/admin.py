@@ -16,14 +16,12 @@ from lambdas.adapters.functions import LambdaFunctions
 from lambdas.adapters.ledger import DynamoLedger
 from lambdas.adapters.log import StepLog
 from lambdas.adapters.s3 import S3Objects
-from lambdas.adapters.sqs import SqsQueue
-from lambdas.adapters.sqs_letters import dead_letters_of
+from lambdas.adapters.sqs_letters import dead_letters_of, queues_of
 from lambdas.contracts import names
 from lambdas.core import operator
 from lambdas.core.inbox.repaired_events import Fits
 from lambdas.core.letters import dead_letters, redrive, review, reviews
 from lambdas.core.letters.dead_letters import Boxes, InTime
-from lambdas.core.letters.letter import INBOX, URGENT, WORK
 from lambdas.core.ports import JobStore, Ledger, Results, Sender, Unavailable
 from lambdas.core.problems import Problem
 from lambdas.core.sweeping import asking
@@ -71,13 +69,12 @@ class Asked:
 
 
 def build(environment: Environment) -> Parts:
-    sqs, table = client("sqs"), environment.text(names.JOBS_TABLE)
-    urls = {WORK: names.WORK_QUEUE_URL, URGENT: names.URGENT_QUEUE_URL, INBOX: names.INBOX_QUEUE_URL}
+    table = environment.text(names.JOBS_TABLE)
     return Parts(
         ledger=DynamoLedger(client("dynamodb"), table),
         store=DynamoJobStore(client("dynamodb"), table),
         boxes=dead_letters_of(environment),
-        queues={name: SqsQueue(sqs, environment.text(url)) for name, url in urls.items()},
+        queues=queues_of(environment),
         fits=Fits(environment.sources, types()[0]),
         functions=LambdaFunctions(client("lambda")),
         redrive_function=environment.text(names.REDRIVE_FUNCTION),

@@ -14,12 +14,10 @@ from lambdas.adapters.environment import Environment, on_start
 from lambdas.adapters.functions import LambdaFunctions
 from lambdas.adapters.ledger import DynamoLedger
 from lambdas.adapters.log import StepLog
-from lambdas.adapters.sqs import SqsQueue
-from lambdas.adapters.sqs_letters import dead_letters_of
+from lambdas.adapters.sqs_letters import dead_letters_of, queues_of
 from lambdas.contracts import names
 from lambdas.core.letters import redrive
 from lambdas.core.letters.dead_letters import Boxes
-from lambdas.core.letters.letter import INBOX, URGENT, WORK
 from lambdas.core.letters.redriving import Redriver
 from lambdas.core.ports import Sender
 
@@ -35,13 +33,12 @@ class Parts:
 
 
 def build(environment: Environment) -> Parts:
-    sqs, table = client("sqs"), environment.text(names.JOBS_TABLE)
-    urls = {WORK: names.WORK_QUEUE_URL, URGENT: names.URGENT_QUEUE_URL, INBOX: names.INBOX_QUEUE_URL}
+    table = environment.text(names.JOBS_TABLE)
     return Parts(
         ledger=DynamoLedger(client("dynamodb"), table),
         store=DynamoJobStore(client("dynamodb"), table),
         boxes=dead_letters_of(environment),
-        queues={name: SqsQueue(sqs, environment.text(url)) for name, url in urls.items()},
+        queues=queues_of(environment),
         functions=LambdaFunctions(client("lambda")),
         log=StepLog("redrive"),
     )
