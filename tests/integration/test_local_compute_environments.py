@@ -308,6 +308,7 @@ def test_no_more_run_at_once_than_allowed_and_the_rest_wait_in_line(functions):
 
 def test_a_limit_set_by_hand_is_for_all_sources_together_until_that_of_the_template_is_restored(functions):
     """Two mappings of one function have a share each; a test that says how many may run means all of them."""
+    functions.set_concurrency("toy", None)
     assert (functions.concurrency("toy"), functions.share("toy", 5), functions.share("toy", None)) == (10, 5, None)
     functions.set_concurrency("toy", 3)
     assert (functions.concurrency("toy"), functions.share("toy", 5)) == (3, None)

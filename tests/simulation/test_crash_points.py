@@ -96,7 +96,7 @@ GROUPS: dict[str, tuple[Callable[[Stage, list[Scenario]], Evidences], list[Scena
             for strike in ("crash_after", "timeout_before", "refused")
         ],
     ),
-    "sweep, all jobs": (plays.play_sweeps_one_by_one, each("lost", SWEEP_LOOK, SWEEP_SEND, SWEEP_PUSH)),
+    "sweep, all jobs": (plays.play_sweeps_one_by_one, each("lost", SWEEP_LOOK, SWEEP_DEPTH, SWEEP_SEND, SWEEP_PUSH)),
 }
 ALL = [scenario for _, scenarios in GROUPS.values() for scenario in scenarios]
 
@@ -147,8 +147,8 @@ def test_these_are_all_the_calls_that_are_made_for_a_job(
 @pytest.mark.parametrize(
     ("situation", "points"),
     [
-        ("lost", (SWEEP_READ, SWEEP_SEND, SWEEP_PUSH)),
-        ("crashed", (SWEEP_READ, SWEEP_REAP, SWEEP_SEND)),
+        ("lost", (SWEEP_READ, SWEEP_DEPTH, SWEEP_SEND, SWEEP_PUSH)),
+        ("crashed", (SWEEP_READ, SWEEP_REAP, SWEEP_DEPTH, SWEEP_SEND)),
         ("finished", (SWEEP_READ, SWEEP_PUBLISH, SWEEP_MARK)),
         ("failed", (SWEEP_READ, SWEEP_LETTER, SWEEP_PUBLISH, SWEEP_MARK)),
         ("late", (SWEEP_READ, SWEEP_EXPIRE)),
