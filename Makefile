@@ -3,7 +3,7 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 VENV := .venv
-JOBS ?= 3
+JOBS ?= 2
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # those of pyproject.toml without the ones that keep tests on this machine
@@ -35,7 +35,7 @@ demo: $(READY)   ## From an event to a delivered result, live, on this machine
 run: $(READY)    ## The whole stack on this machine, until you stop it (ARGS="--port 9000 …")
 	@$(BIN)/python -m local run --port 8080 --aws-port 8081 --model-port 8082 --reload $(ARGS)
 
-test: $(READY)   ## All tests, on moto, several modules at once (JOBS=3)
+test: $(READY)   ## All tests, on moto, several modules at once (JOBS=2)
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 unit: $(READY)   ## The pure rules alone: seconds
