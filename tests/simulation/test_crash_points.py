@@ -87,7 +87,8 @@ GROUPS: dict[str, tuple[Callable[[Stage, list[Scenario]], Evidences], list[Scena
     "sweep, reap": (plays.play_sweeps, gently(each("crashed", SWEEP_REAP))),
     "sweep, reap, killed": (plays.play_sweeps, killed(each("crashed", SWEEP_REAP))),
     "sweep, reaped": (plays.play_sweeps_one_by_one, each("crashed", SWEEP_SEND)),
-    "sweep, late": (plays.play_sweeps, each("late", SWEEP_EXPIRE)),
+    "sweep, late": (plays.play_sweeps, gently(each("late", SWEEP_EXPIRE))),
+    "sweep, late, killed": (plays.play_sweeps, killed(each("late", SWEEP_EXPIRE))),
     "sweep, books": (
         plays.play_sweeps_one_by_one,
         [
