@@ -3,6 +3,7 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 VENV := .venv
+# test modules at once: each brings a stack of processes, so no more than there are cores
 JOBS ?= 2
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
