@@ -23,6 +23,7 @@ class VirtualClock:
         self._offset_s = offset_s
         self._lock = threading.Lock()
         self._callbacks: list[Callable[[float], None]] = []
+        self._before: list[Callable[[float], None]] = []
         self._travel: time_machine.travel | None = None
         self._traveller: time_machine.Traveller | None = None
 
@@ -63,6 +64,8 @@ class VirtualClock:
         """
         if seconds < 0:
             raise ValueError("the clock only goes forward")
+        for notice in list(self._before):
+            notice(float(seconds))
         with self._lock:
             if self._traveller is None:
                 raise RuntimeError("the clock is not started")
@@ -80,6 +83,11 @@ class VirtualClock:
     def now(self) -> datetime:
         """The virtual time, in UTC."""
         return datetime.now(UTC)
+
+    def before_advance(self, callback: Callable[[float], None]) -> None:
+        """Call `callback(seconds)` before every skip, on the thread that advances the clock."""
+        with self._lock:
+            self._before.append(callback)
 
     def on_advance(self, callback: Callable[[float], None]) -> None:
         """Call `callback(offset_s)` after every skip, on the thread that advanced the clock."""

@@ -16,6 +16,7 @@ from local.compute.environments import Functions
 from local.events.http import Answer, Request
 from local.events.sources import EventSources
 from local.faults import BadRequestError, Faults
+from local.metrics.cloudwatch import CloudWatch
 
 Body = dict[str, Any]
 
@@ -32,6 +33,7 @@ class Controls:
         meter: Meter,
         *,
         mailbox: Mailbox,
+        metrics: CloudWatch,
     ) -> None:
         self._clock = clock
         self._functions = functions
@@ -39,6 +41,7 @@ class Controls:
         self._faults = fault_gate
         self._meter = meter
         self._mailbox = mailbox
+        self._metrics = metrics
         self._known: dict[str, Callable[[Body], Any]] = {
             "GET clock": self._time,
             "POST clock": self._advance,
@@ -54,6 +57,9 @@ class Controls:
             "GET faults": lambda _: {"faults": self._faults.describe()},
             "POST faults": self._add_fault,
             "DELETE faults": self._clear_faults,
+            "POST faults/haunt": lambda _: {"haunted": self._faults.haunt()},
+            "POST faults/late": lambda _: {"delivered": self._faults.deliver_late()},
+            "GET alarms": self._alarms,
             "GET notifications": lambda _: self._sources.notifications.describe(),
             "POST notifications": self._sources.notifications.command,
             "DELETE notifications": self._forget_notifications,
@@ -157,12 +163,21 @@ class Controls:
         self._meter.reset()
         return {}
 
+    def _alarms(self, _: Body) -> Any:
+        alarms = self._metrics.look()
+        return {"alarms": alarms.describe(), "never_reported": alarms.never_fed()}
+
     def _forget_mails(self, _: Body) -> Any:
         self._mailbox.empty()
         return {}
 
     def _add_fault(self, body: Body) -> Any:
         fault = faults.read(body, self._role(body))
+        streams = [mapping.role for mapping in self._sources.mappings if mapping.kind == "dynamodb"]
+        if fault.kind == "drop" and fault.function not in streams:
+            raise BadRequestError(
+                f"a drop loses records of a stream, and {fault.function} is served by none: {streams} are"
+            )
         self._faults.add(fault)
         return fault.describe()
 

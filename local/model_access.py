@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 
 from local.aws.calls import Callers
-from local.aws.policies import allows
+from local.aws.permissions import Permissions
 from local.stack.stack import Stack
 
 _GEOGRAPHIC = re.compile(r"(us|us-gov|eu|apac|ca|sa|au|jp|global)\.(.+)")
 
 
 class ModelAccess:
-    """Answers the model server's question; until there is a stack, everybody may ask."""
+    """Answers the model server's question; until permissions are known, everybody may ask."""
 
     def __init__(self, callers: Callers) -> None:
         self._callers = callers
-        self.stack: Stack | None = None
+        self.permissions: Permissions | None = None
 
     def __call__(self, access_key_id: str | None, model_id: str, operation: str) -> str | None:
         """Why the caller may not, or None."""
@@ -24,13 +24,12 @@ class ModelAccess:
         if self._callers.is_revoked(key):
             return "The security token included in the request is invalid."
         caller = self._callers.find(key)
-        if caller is None or self.stack is None:
+        if caller is None or self.permissions is None:
             return None
         streams = operation.lower().endswith("stream")
         action = "bedrock:InvokeModelWithResponseStream" if streams else "bedrock:InvokeModel"
-        documents = self.stack.role_policies(caller.role_arn)
-        for resource, context in self._needed(self.stack, model_id):
-            if not allows(documents, action, resource, context):
+        for resource, context in self._needed(self.permissions.stack, model_id):
+            if not self.permissions.exercise(caller.role_arn, action, resource, context):
                 return f"{caller.role_arn} is not authorized to perform: {action} on resource: {resource}"
         return None
 

@@ -15,14 +15,17 @@ from local.aws.meter import Meter
 from local.aws.permissions import Permissions
 from local.aws.server import AwsServer
 from local.aws.strict.gate import Strict
+from local.aws.uses import uses_of
 from local.clock import VirtualClock
 from local.compute.environments import REPOSITORY, Functions, WriteLog
+from local.compute.environments import to_stderr as log_to_stderr
 from local.controls import Controls
 from local.events.http_api import HttpApi
 from local.events.notifications import Notifications
 from local.events.sources import EventSources
 from local.faults import Faults
 from local.gateway import Gateway
+from local.metrics.cloudwatch import CloudWatch
 from local.model.server import ModelServer
 from local.model_access import ModelAccess
 from local.reload import Reloader
@@ -44,6 +47,7 @@ class Runtime:
     model_server: ModelServer
     faults: Faults
     meter: Meter
+    metrics: CloudWatch
     mailbox: Mailbox
     controls: Controls
 
@@ -173,26 +177,36 @@ class Runtime:
         return synthesize(self._settings, self._out)
 
     def _start_compute(self) -> None:
-        permissions = Permissions(self.stack)
-        self._access.stack = self.stack
+        permissions = Permissions(self.stack, uses_of(self.stack))
+        self._access.permissions = permissions
+        self.metrics = CloudWatch(self.stack, self.clock)
+        self._ending.callback(self.metrics.stop)
         self.functions = Functions(
-            self.stack, self._aws, self.clock, self.model_server.url, code=self._code, write_log=self._write_log
-        )
-        self.faults = Faults(self.functions)
+            self.stack, self._aws, self.clock, self.model_server.url, code=self._code,
+            write_log=self.metrics.reading(self._write_log or log_to_stderr), exercise=permissions.exercise,
+        )  # fmt: skip
+        self.faults = Faults(self.functions, self._aws.repeat)
         self.meter = Meter()
         self.mailbox = Mailbox()
         # from the outside in: a call that a fault stops was never made
-        self._aws.gates += [self.faults, permissions, Strict(), self.mailbox, self.meter]
+        self._aws.gates += [self.faults, permissions, Strict(), self.mailbox, self.meter, self.metrics]
         self.sources = EventSources(self.stack, self.functions, self._aws, self.clock, permissions)
+        self.metrics.start(self.functions, self.sources.mappings)
         api = HttpApi(self.stack, self.functions, self.clock, self._aws)
         self.controls = Controls(
-            self.clock, self.functions, self.sources, self.faults, self.meter, mailbox=self.mailbox
+            self.clock,
+            self.functions,
+            self.sources,
+            self.faults,
+            self.meter,
+            mailbox=self.mailbox,
+            metrics=self.metrics,
         )
         self.functions.start()
         self._ending.callback(self._stop_compute)
         self.functions.warm()
         self.sources.start()
-        self._gateway.start(api.answer, self.controls)
+        self._gateway.start(self.metrics.watching(api.answer), self.controls)
         if self._reload:
             reloader = Reloader(self._code / "lambdas", self.functions, self._say)
             self._ending.callback(reloader.stop)

@@ -39,6 +39,8 @@ class Call:
     query: str = ""
     access_key_id: str = ""
     region: str = "us-east-1"
+    environ: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """The WSGI request as it came."""
     signer: Caller | None = None
     """Which function presigned the URL or form that somebody else uses now: its role decides, but it makes no call."""
 

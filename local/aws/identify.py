@@ -39,6 +39,7 @@ def recognise(environ: dict[str, Any], body: bytes, callers: Callers) -> Call:
         query=query,
         access_key_id="" if presigned else key,
         region=region,
+        environ=dict(environ),
         signer=callers.signer(key) if presigned else None,
     )
 

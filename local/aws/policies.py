@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 Document = Mapping[str, Any]
@@ -36,6 +37,30 @@ def denies(documents: Iterable[Document], action: str, resource: str, context: C
         statement["Effect"] == "Deny" and _applies(statement, action, resource, context or {})
         for statement in _statements(documents)
     )
+
+
+def allowing(
+    documents: Iterable[Document], action: str, resource: str, context: Context | None = None
+) -> list[tuple[str, str]]:
+    """What allows it: each statement's patterns of the action and of the resource that match."""
+    return [
+        (action_pattern, resource_pattern)
+        for statement in _statements(documents)
+        if statement["Effect"] == "Allow" and _applies(statement, action, resource, context or {})
+        for action_pattern, resource_pattern in _pairs(statement)
+        if _like(action_pattern.lower(), action.lower()) and _like(resource_pattern, resource)
+    ]
+
+
+def grants(documents: Iterable[Document]) -> list[tuple[str, str]]:
+    """Everything that is allowed at all, whatever the conditions: patterns of an action and a resource."""
+    return [
+        pair for statement in _statements(documents) if statement["Effect"] == "Allow" for pair in _pairs(statement)
+    ]
+
+
+def _pairs(statement: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    return product(_as_list(statement["Action"]), _as_list(statement["Resource"]))
 
 
 def _statements(documents: Iterable[Document]) -> Iterable[Mapping[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -72,6 +73,12 @@ class AwsServer:
         with MOTO:
             moto_api_backend.reset()
         wake_receivers()
+
+    def repeat(self, call: Call) -> Response:
+        """Carry a call out once more, by the rights of its caller, who may be gone: it is not his any more, so that it
+        counts for nobody and nobody hears the answer."""
+        ghost = replace(call, caller=None, signer=call.caller or call.signer, access_key_id="")
+        return self._carry_out(ghost, dict(call.environ))
 
     def _answer(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         body: bytes = environ["wsgi.input"].read()

@@ -15,8 +15,9 @@ from typing import Any
 
 from local.aws.calls import Caller
 from local.compute import invocation as ended
+from local.compute.boundaries import Boundary
 from local.compute.definition import Definition
-from local.compute.invocation import Invocation
+from local.compute.invocation import Invocation, Order
 from local.compute.process import Process
 from local.compute.surroundings import Surroundings, variables
 
@@ -36,6 +37,7 @@ class Running:
     deadline_s: float
     started_at: str
     started: float
+    boundary: Boundary
     logs: list[str] = field(default_factory=list)
     reason: str = ""
     outlives: bool = False
@@ -55,6 +57,7 @@ class Environment:
         self.dead = False
         self.frozen = False
         self.gone = threading.Event()
+        self._moves = threading.Event()  # neither frozen nor waited for: it was thawed, or is gone
         self._surroundings = surroundings
         self._init_error: dict[str, Any] | None = None
         self._settled = threading.Event()  # ready, or never will be
@@ -74,22 +77,23 @@ class Environment:
 
     # --- for the thread that invokes -----------------------------------------------------------------
 
-    def invoke(self, event: Any, trace_id: str, request_id: str = "") -> Invocation:
-        """Run the handler; returns when it has answered or its process is gone. `request_id`: of an invocation that is
-        repeated."""
+    def invoke(self, order: Order) -> Invocation:
+        """Run the handler; returns when it has answered or its process is gone."""
         self._settled.wait()
         clock = self._surroundings.clock
         now = clock.now()
         deadline = now.timestamp() + self.definition.timeout_s
-        request_id = request_id or str(uuid.uuid4())
-        running = Running(request_id, deadline, now.isoformat(timespec="milliseconds"), time.monotonic())
+        request_id = order.request_id or str(uuid.uuid4())
+        started_at = now.isoformat(timespec="milliseconds")
+        running = Running(request_id, deadline, started_at, time.monotonic(), order.boundary)
         with self._lock:
             if self.dead:
                 return self._stillborn(running)
             self.running = running
         self._announce(request_id)
-        self._process.send(self._order(event, running, trace_id))
         self._surroundings.processes.wake()  # its deadline counts from now on
+        if order.boundary.opens(self):
+            self._process.send(self._message(order, running))
         running.done.wait()
         assert running.outcome is not None
         return running.outcome
@@ -107,6 +111,9 @@ class Environment:
 
     def freeze(self, outlives: bool) -> None:
         """Stop the process in the middle of what it does; with `outlives` its deadline does not kill it any more."""
+        with self._lock:
+            if not self.dead:
+                self._moves.clear()
         if self.running is not None and outlives:
             self.running.outlives = True
         self.frozen = True
@@ -116,6 +123,13 @@ class Environment:
         """Let a frozen process go on."""
         self.frozen = False
         self._surroundings.processes.signal(self._process, signal.SIGCONT)
+        self._moves.set()
+
+    def stand_still(self) -> bool:
+        """Freeze the process beyond its deadline and wait; True when it was thawed, False when it is gone."""
+        self.freeze(outlives=True)
+        self._moves.wait()
+        return not self.dead
 
     def tell_time(self, offset_s: float) -> None:
         """Pass a skip of the clock on."""
@@ -163,6 +177,7 @@ class Environment:
         self._surroundings.callers.revoke(self.access_key_id)
         self._settled.set()
         self.gone.set()
+        self._moves.set()
         if running is not None and not running.done.is_set():
             self._finish(
                 running,
@@ -175,6 +190,11 @@ class Environment:
     def _on_answer(self, message: dict[str, Any]) -> None:
         running = self.running
         if running is None or running.request_id != message["request_id"] or running.reason:
+            return
+        running.boundary.closes(self, lambda: self._hear(running, message))
+
+    def _hear(self, running: Running, message: dict[str, Any]) -> None:
+        if running.reason:
             return  # killed in the same moment: what is dead does not answer
         error = message.get("error")
         if message["threads"]:
@@ -243,15 +263,15 @@ class Environment:
             "address_space_bytes": (self.definition.memory_mb * 4 << 20) + _ADDRESS_SPACE_BYTES if _LINUX else 0,
         }
 
-    def _order(self, event: Any, running: Running, trace_id: str) -> dict[str, Any]:
+    def _message(self, order: Order, running: Running) -> dict[str, Any]:
         function = self.definition
         return {
             "type": "invoke",
             "request_id": running.request_id,
             "deadline_s": running.deadline_s,
             "offset_s": self._surroundings.clock.offset_s,
-            "trace_id": trace_id,
-            "event": event,
+            "trace_id": order.trace_id,
+            "event": order.event,
             "function": {
                 "name": function.name,
                 "arn": function.arn,

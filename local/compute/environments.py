@@ -12,12 +12,14 @@ from typing import Any
 
 from local.aws.server import AwsServer
 from local.clock import VirtualClock
+from local.compute.boundaries import Boundaries, OpenBoundaries
 from local.compute.definition import ACCOUNT_LIMIT, Definition, definitions
 from local.compute.environment import Environment
-from local.compute.invocation import Invocation, throttled
+from local.compute.invocation import Invocation, Order, throttled
 from local.compute.pool import Pool, Slot
 from local.compute.processes import Processes, StoppingError
 from local.compute.surroundings import Surroundings
+from local.stack.place import ACCOUNT
 from local.stack.stack import Stack
 
 __all__ = ["Functions", "Invocation"]
@@ -25,6 +27,8 @@ __all__ = ["Functions", "Invocation"]
 REPOSITORY = Path(__file__).resolve().parents[2]
 _KEPT = 5000
 WriteLog = Callable[[str, str, str], None]
+Exercise = Callable[[str, str, str], object]
+"""(role ARN, action, resource)"""
 
 
 class Functions:
@@ -39,12 +43,20 @@ class Functions:
         *,
         code: Path = REPOSITORY,
         write_log: WriteLog | None = None,
+        exercise: Exercise = lambda role_arn, action, resource: None,
     ) -> None:
-        """`code` is the folder that the handlers are imported from."""
+        """`code` is the folder that the handlers are imported from. `exercise` hears what Lambda does in the name of a
+        function's role: it begins a log, and writes at least when an invocation starts and ends."""
         self.history: deque[Invocation] = deque(maxlen=_KEPT)
         """The latest, without what is long in them."""
         self.logs: deque[tuple[str, str, str]] = deque(maxlen=_KEPT)
+        self.boundaries: Boundaries = OpenBoundaries()
+        """Who steps in where invocations begin and end."""
+        self.ended: Callable[[Invocation], object] = lambda outcome: None
+        """Hears of each invocation that is over, and of each that was refused."""
         self._write_log = write_log or to_stderr
+        self._exercise = exercise
+        self._log_groups = f"arn:aws:logs:{stack.region}:{ACCOUNT}:log-group"
         self._processes = Processes(self._tick)
         self._clock = clock
         self._surroundings = Surroundings(
@@ -98,7 +110,7 @@ class Functions:
         pool = self._pools[role]
         slot = None if pool.paused else pool.acquire(wait_s)
         if slot is None:
-            return throttled(role, "paused" if pool.paused else f"{pool.limit} invocations at once are allowed")
+            return self._refuse(role, "paused" if pool.paused else f"{pool.limit} invocations at once are allowed")
         return self.use(slot, event, trace_id, request_id)
 
     def acquire(self, role: str, timeout_s: float) -> Slot | None:
@@ -108,12 +120,24 @@ class Functions:
 
     def use(self, slot: Slot, event: Any, trace_id: str = "", request_id: str = "") -> Invocation:
         """Run the function that `slot` was acquired for."""
+        trace_id = trace_id or new_trace_id()
+        order = Order(event, trace_id, request_id, self.boundaries.at(slot.role, event, trace_id))
+        if order.boundary.refused:
+            slot.release()
+            return self._refuse(slot.role, "a fault was asked for")
         try:
-            outcome = slot.invoke(event, trace_id or new_trace_id(), request_id)
+            outcome = slot.invoke(order)
         except StoppingError:
             return throttled(slot.role, "the runtime is stopping")
         self.history.append(outcome.brief())
+        self.ended(outcome)
+        order.boundary.over()
         return outcome
+
+    def _refuse(self, role: str, why: str) -> Invocation:
+        refused = throttled(role, why)
+        self.ended(refused)
+        return refused
 
     def warm(self, roles: Iterable[str] | None = None) -> None:
         """Start one environment of each function in the background, so that the first event meets one."""
@@ -184,6 +208,8 @@ class Functions:
         return [environment for pool in pools for environment in pool.environments()]
 
     def _create(self, definition: Definition, generation: int) -> Environment:
+        for action in ("logs:CreateLogStream", "logs:PutLogEvents"):
+            self._exercise(definition.execution_role_arn, action, f"{self._log_groups}:{definition.log_group}:*")
         return Environment(definition, self._surroundings, generation)
 
     def _keep_log(self, function: str, request_id: str, line: str) -> None:

@@ -7,12 +7,25 @@ import signal
 from dataclasses import dataclass, replace
 from typing import Any
 
+from local.compute.boundaries import Boundary
+
 THROTTLED = "TooManyRequestsException"
 TIMED_OUT = "Sandbox.Timedout"
 EXITED = "Runtime.ExitError"
 LIVE_THREAD = "Local.LiveThread"
 _LONG_RESULT = 2000
 _LAST_LINES = 50
+
+
+@dataclass(frozen=True)
+class Order:
+    """An event for a function, and what it is handed over with."""
+
+    event: Any
+    trace_id: str
+    request_id: str
+    """Of an invocation that is repeated; else empty, and it gets a new one."""
+    boundary: Boundary
 
 
 @dataclass(frozen=True)

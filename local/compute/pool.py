@@ -6,11 +6,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from local.compute.definition import Definition
 from local.compute.environment import Environment
-from local.compute.invocation import Invocation
+from local.compute.invocation import Invocation, Order
 
 
 class Slot:
@@ -21,12 +20,12 @@ class Slot:
         self._pool = pool
         self._used = False
 
-    def invoke(self, event: Any, trace_id: str = "", request_id: str = "") -> Invocation:
+    def invoke(self, order: Order) -> Invocation:
         """Run one invocation to its end and give the slot back."""
         self._used = True
         self._pool.begin()
         try:
-            return self._pool.run(event, trace_id, request_id)
+            return self._pool.run(order)
         finally:
             self._pool.release(reserved=False)
 
@@ -119,11 +118,11 @@ class Pool:
 
     # --- environments ------------------------------------------------------------------------------------
 
-    def run(self, event: Any, trace_id: str, request_id: str = "") -> Invocation:
+    def run(self, order: Order) -> Invocation:
         """One invocation in an idle environment, or in a new one."""
         environment = self._check_out()
         try:
-            return environment.invoke(event, trace_id, request_id)
+            return environment.invoke(order)
         finally:
             self._check_in(environment)
 

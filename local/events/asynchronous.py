@@ -38,10 +38,10 @@ class AsyncInvoker:
         functions: Functions,
         settings: dict[str, AsyncSettings],
         bell: Bell,
-        deliver: Callable[[str, str], None],
+        deliver: Callable[[str, str, str], None],
         lineages: lineage.Lineages,
     ) -> None:
-        """`settings` by role; `deliver(destination ARN, message)` reaches queues and topics."""
+        """`settings` by role; `deliver(destination ARN, message, role ARN)` reaches queues and topics."""
         self._functions = functions
         self._settings = settings
         self._bell = bell
@@ -118,7 +118,8 @@ class AsyncInvoker:
             "responseContext": response if outcome.ok else {**response, "functionError": "Unhandled"},
             "responsePayload": outcome.result if outcome.ok else outcome.error,
         }
-        self._deliver(destination, json.dumps(record))
+        role_arn = self._functions.definition(outcome.function).execution_role_arn
+        self._deliver(destination, json.dumps(record), role_arn)
 
 
 def _stopped(role: str) -> Invocation:

@@ -14,7 +14,12 @@ from local.stack.stack import Resource, Stack
 
 _CONSUME = {
     "sqs": ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
-    "dynamodb": ("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"),
+    "dynamodb": (
+        "dynamodb:DescribeStream",
+        "dynamodb:GetRecords",
+        "dynamodb:GetShardIterator",
+        "dynamodb:ListStreams",
+    ),
 }
 _SEND = {"sqs": "sqs:SendMessage", "sns": "sns:Publish"}
 _GATEWAY = "apigateway.amazonaws.com"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from collections.abc import Mapping as Properties
 from typing import Any
 
@@ -20,6 +21,8 @@ class Mapping:
     """One event source mapping, working on a thread of its own between `start` and `stop`."""
 
     kind = ""
+    asked_first: tuple[str, ...] = ()
+    """What Lambda does on the source before it reads."""
 
     def __init__(self, logical_id: str, properties: Properties[str, Any], functions: Functions, bell: Bell) -> None:
         self.logical_id = logical_id
@@ -28,6 +31,8 @@ class Mapping:
         self.source_arn: str = properties["EventSourceArn"]
         self.enabled = bool(properties.get("Enabled", True))
         self.partial = PARTIAL in properties.get("FunctionResponseTypes", [])
+        self.exercise: Callable[[str, str], object] = lambda action, resource: None
+        """Hears what Lambda does in the name of the function's role: an action, and the resource."""
         self._functions = functions
         self._bell = bell
         self._stopping = threading.Event()
@@ -36,6 +41,8 @@ class Mapping:
 
     def start(self) -> None:
         """Begin to serve the function."""
+        for action in self.asked_first:
+            self.exercise(action, self.source_arn)
         self._thread.start()
 
     def stop(self) -> None:

@@ -29,6 +29,7 @@ class QueueMapping(Mapping):
     """Serves one function from one queue, with as many batches at once as this source and the function may run."""
 
     kind = "sqs"
+    asked_first = ("sqs:GetQueueAttributes",)
 
     def __init__(
         self,
@@ -104,6 +105,7 @@ class QueueMapping(Mapping):
             MessageSystemAttributeNames=["All"],
             MessageAttributeNames=["All"],
         )
+        self.exercise("sqs:ReceiveMessage", self.source_arn)
         received = answer.get("Messages", [])
         wanted = [message for message in received if self._filters.pass_(self._filterable(message))]
         self._delete([message for message in received if message not in wanted])
@@ -182,3 +184,4 @@ class QueueMapping(Mapping):
                 for number, message in enumerate(messages[at : at + 10])
             ]
             self._sqs.delete_message_batch(QueueUrl=self._url, Entries=entries)
+            self.exercise("sqs:DeleteMessage", self.source_arn)

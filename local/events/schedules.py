@@ -64,14 +64,18 @@ class Schedules:
         functions: Functions,
         invoker: AsyncInvoker,
         bell: Bell,
-        deliver: Callable[[str, str], None],
+        *,
+        deliver: Callable[[str, str, str], None],
+        exercise: Callable[[str, str, str], object],
     ) -> None:
-        """`deliver(queue ARN, message)` is for events whose target cannot be invoked."""
+        """`deliver(queue ARN, message, role ARN)` is for events whose target cannot be invoked. `exercise` hears what
+        is done in the name of a schedule's role: an action, and the resource."""
         self.schedules = schedules
         self._functions = functions
         self._invoker = invoker
         self._bell = bell
         self._deliver = deliver
+        self._exercise = exercise
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="schedules", daemon=True)
 
@@ -100,7 +104,14 @@ class Schedules:
             named = f" is called {wanted}, or has that in its Input" if wanted else ""
             known = [one.logical_id for one in own]
             raise LookupError(f"no schedule with the target {role}{named}; there are {known}")
-        return [(one.logical_id, self._functions.invoke(role, one.event(self._now()))) for one in chosen]
+        return [(one.logical_id, self._invoke_now(role, one)) for one in chosen]
+
+    def _invoke_now(self, role: str, schedule: Schedule) -> Invocation:
+        self._asks_to_invoke(schedule)
+        return self._functions.invoke(role, schedule.event(self._now()))
+
+    def _asks_to_invoke(self, schedule: Schedule) -> None:
+        self._exercise(schedule.target["RoleArn"], "lambda:InvokeFunction", schedule.target["Arn"])
 
     def describe(self) -> list[dict[str, Any]]:
         """For the controls."""
@@ -130,12 +141,13 @@ class Schedules:
         event = schedule.event(moment)
         role = self._role(schedule)
         if role is not None:
+            self._asks_to_invoke(schedule)
             self._invoker.submit(role, event)
             return
         _log.warning("%s: there is no function %s", schedule.logical_id, schedule.target["Arn"])
         queue = schedule.target.get("DeadLetterConfig", {}).get("Arn")
         if queue:
-            self._deliver(queue, json.dumps(event))
+            self._deliver(queue, json.dumps(event), schedule.target["RoleArn"])
 
     def _role(self, schedule: Schedule) -> str | None:
         try:

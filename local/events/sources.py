@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping as Properties
+from functools import partial
 from typing import Any
 
 import boto3
@@ -43,6 +44,7 @@ class EventSources:
         if permissions is not None:
             grants.check(stack, functions, permissions)
         self._stack = stack
+        self._permissions = permissions
         self._functions = functions
         self._clock = clock
         self._bells = Bells()
@@ -57,6 +59,8 @@ class EventSources:
             self._mapping(resource.logical_id, resource.properties)
             for resource in stack.of_type("AWS::Lambda::EventSourceMapping")
         ]
+        for mapping in self.mappings:
+            mapping.exercise = partial(self._exercise, self._role_of(mapping.properties))
         self.invoker = AsyncInvoker(
             functions, _async_settings(stack, functions), self._bell(), self.deliver, self._lineages
         )
@@ -66,7 +70,9 @@ class EventSources:
             Schedule(item.logical_id, {**item.properties, **item.attributes}, now)
             for item in stack.of_type("AWS::Scheduler::Schedule")
         ]
-        self.schedules = Schedules(found, functions, self.invoker, self._bell(), self.deliver)
+        self.schedules = Schedules(
+            found, functions, self.invoker, self._bell(), deliver=self.deliver, exercise=self._exercise
+        )
 
     def start(self) -> None:
         """Let events come."""
@@ -90,16 +96,26 @@ class EventSources:
         """Create or overwrite a secret; answers its ARN."""
         return secrets.put(self._secrets, name, value)
 
-    def deliver(self, destination: str, message: str) -> None:
-        """Send to a queue or topic by its ARN: failure destinations and dead letters."""
+    def deliver(self, destination: str, message: str, role_arn: str) -> None:
+        """Send to a queue or topic by its ARN, in the name of a role: failure destinations and dead letters."""
         kind, name = destination.split(":")[2], destination.rsplit(":", 1)[-1]
         if kind == "sqs":
             url = self._sqs.get_queue_url(QueueName=name)["QueueUrl"]
             self._sqs.send_message(QueueUrl=url, MessageBody=message)
+            self._exercise(role_arn, "sqs:SendMessage", destination)
         elif kind == "sns":
             self._sns.publish(TopicArn=destination, Message=message)
+            self._exercise(role_arn, "sns:Publish", destination)
         else:
             raise NotImplementedError(f"destinations of the kind {kind} are not played on this machine")
+
+    def _exercise(self, role_arn: str, action: str, resource: str) -> None:
+        """What a part of AWS does in the name of a role of ours; that it may was checked at the start."""
+        if self._permissions is not None:
+            self._permissions.exercise(role_arn, action, resource)
+
+    def _role_of(self, mapping: Properties[str, Any]) -> str:
+        return self._functions.definition(self._functions.role(mapping["FunctionName"])).execution_role_arn
 
     def _bell(self) -> Bell:
         return Bell(self._clock)
@@ -134,7 +150,7 @@ class EventSources:
             self._functions,
             bell,
             reader=reader,
-            give_up=self.deliver,
+            give_up=lambda destination, message: self.deliver(destination, message, self._role_of(properties)),
             on_progress=lambda: self._trim(properties["EventSourceArn"], reader),
         )
 

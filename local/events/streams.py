@@ -47,6 +47,7 @@ class StreamMapping(Mapping):
     """Serves one function from one table's stream: one batch at a time, the next when the last is done with."""
 
     kind = "dynamodb"
+    asked_first = ("dynamodb:ListStreams", "dynamodb:DescribeStream", "dynamodb:GetShardIterator")
 
     def __init__(
         self,
@@ -77,6 +78,8 @@ class StreamMapping(Mapping):
         self._read_up_to: str | None = reader.latest() if properties["StartingPosition"] == "LATEST" else None
         self._pause_s = 0.0
         self._guard = threading.Lock()
+        self.batch_ended: Callable[[str, float], object] = lambda role, age_s: None
+        """Hears how old the last record of each batch was that has come to an end, good or bad."""
 
     @property
     def done_up_to(self) -> str | None:
@@ -93,12 +96,16 @@ class StreamMapping(Mapping):
         if slot is None:
             return 0.05
         batch = self._todo[0]
-        if self._drop_what_is_too_old(batch):
+        if self._drop_what_is_too_old(batch) or self._lose(batch):
             slot.release()
             return 0.0
-        batch.invocations += 1
         outcome = self._functions.use(slot, {"Records": batch.records})
-        self._settle(batch, outcome)
+        batch.invocations += not outcome.throttled
+        if outcome.throttled:  # the records have not reached the function: no failure of theirs, and never given up
+            self._slow_down()
+        else:
+            self.batch_ended(self.role, self._bell.now() - written_at(batch.records[-1]))
+            self._settle(batch, outcome)
         return self._pause_s
 
     # --- reading -----------------------------------------------------------------------------------------
@@ -122,6 +129,7 @@ class StreamMapping(Mapping):
             records = self._reader.read(position, self._batch_size - len(wanted))
             if not records:
                 break
+            self.exercise("dynamodb:GetRecords", self.source_arn)
             position = sequence(records[-1])
             kept_since = self._bell.now() - _KEPT_S
             wanted += [record for record in records if self._filters.pass_(record) and written_at(record) > kept_since]
@@ -138,7 +146,7 @@ class StreamMapping(Mapping):
             self._pause_s = 0.0
             self._replace_first([])
             return
-        self._pause_s = min(max(_FIRST_PAUSE_S, self._pause_s * 2), _LONGEST_PAUSE_S)
+        self._slow_down()
         if first_failed > 0:  # what came before is done; the rest begins anew
             failures = batch.failures + (0 if self._bisect else 1)  # splitting there is no retry either
             self._replace_first([Batch(batch.records[first_failed:], failures, batch.invocations)])
@@ -152,6 +160,9 @@ class StreamMapping(Mapping):
         batch = self._todo[0]
         if self._retries != _FOR_EVER and batch.failures > self._retries:
             self._abandon(batch, batch.records, "RetryAttemptsExhausted")
+
+    def _slow_down(self) -> None:
+        self._pause_s = min(max(_FIRST_PAUSE_S, self._pause_s * 2), _LONGEST_PAUSE_S)
 
     def _first_failed(self, batch: Batch, outcome: Invocation) -> int | None:
         """The place of the first record to be repeated; None if all went well."""
@@ -175,6 +186,14 @@ class StreamMapping(Mapping):
         if old:
             self._abandon(batch, old, "RecordAgeExceeded")
         return bool(old)
+
+    def _lose(self, batch: Batch) -> bool:
+        """A fault takes records away: as if the function had been done with them."""
+        kept = self._functions.boundaries.kept(self.role, batch.records)
+        if len(kept) == len(batch.records):
+            return False
+        self._replace_first([Batch(kept, batch.failures, batch.invocations)] if kept else [])
+        return True
 
     def _abandon(self, batch: Batch, records: list[Record], condition: str) -> None:
         _log.warning("%s: gives up %d records: %s", self.logical_id, len(records), condition)

@@ -91,6 +91,20 @@ def test_calls_are_recognised_by_service_and_operation(aws):
     ]
 
 
+def test_a_call_does_not_make_moto_look_at_its_own_folder(aws, monkeypatch):
+    """Stock lists it twice for each call."""
+    sqs, looked = aws.client("sqs"), list[str]()
+
+    def isdir(path: str) -> bool:
+        looked.append(path)
+        return False
+
+    sqs.list_queues()
+    monkeypatch.setattr("moto.backends.os.path.isdir", isdir)
+    sqs.list_queues()
+    assert looked == []
+
+
 def test_parameters_of_json_and_query_calls_have_their_api_names(aws):
     url = aws.queue()
     attributes = {"tenant": {"DataType": "String", "StringValue": "acme"}}
@@ -183,6 +197,27 @@ def test_calls_of_a_revoked_key_are_refused_and_have_no_effect(aws):
     assert "Messages" not in aws.client("sqs").receive_message(QueueUrl=url)
     assert aws.client("s3").list_objects_v2(Bucket="box")["KeyCount"] == 0
     assert aws.client("sns").list_topics()["Topics"] == []
+
+
+def test_a_repeated_call_has_its_effect_again_by_the_rights_of_a_caller_who_is_gone(aws):
+    aws.table()
+    aws.client("s3").create_bucket(Bucket="box")
+    url = aws.queue()
+    aws.server.callers.register("FIRST", WORKER)
+    RECORDER.clear()
+    aws.client("dynamodb", "FIRST").put_item(TableName="things", Item={"pk": {"S": "one"}})
+    aws.client("s3", "FIRST").put_object(Bucket="box", Key="one", Body=b"body")
+    aws.client("sqs", "FIRST").send_message(QueueUrl=url, MessageBody="one")
+    aws.server.callers.revoke("FIRST")
+    made = list(RECORDER.calls)
+    aws.client("dynamodb").delete_item(TableName="things", Key={"pk": {"S": "one"}})
+    aws.client("s3").delete_object(Bucket="box", Key="one")
+    RECORDER.clear()
+    assert [aws.server.repeat(call).status for call in made] == [200, 200, 200]
+    assert [(call.caller, call.signer) for call in RECORDER.calls] == [(None, WORKER)] * 3
+    assert aws.client("dynamodb").scan(TableName="things")["Count"] == 1
+    assert aws.client("s3").get_object(Bucket="box", Key="one")["Body"].read() == b"body"
+    assert len(aws.client("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]) == 2
 
 
 def test_a_revoked_key_cannot_be_registered_again(aws):

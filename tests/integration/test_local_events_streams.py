@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from local.clock import VirtualClock
+from local.compute.boundaries import OpenBoundaries
 from local.compute.invocation import Invocation
 from local.events.bells import Bell
 from local.events.streams import StreamMapping, trim_what_all_have_done
@@ -55,6 +56,7 @@ class ToldFunction:
         self.batches: list[list[str]] = []
         self.answers: list[Any] = []
         self.room = True
+        self.boundaries = OpenBoundaries()
 
     def role(self, name: str) -> str:
         return name

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from local.aws.calls import Call, Caller
+from local.aws.calls import Call, Caller, Response
 from local.compute.invocation import Invocation
 from local.events.sources import client
 from local.faults import Fault, Faults
@@ -121,7 +121,7 @@ def test_call_is_not_answered_before_its_caller_is_gone(kind):
     gone = threading.Event()
     environment = SimpleNamespace(gone=gone, kill=struck.append, freeze=lambda outlives: struck.append("freeze"))
     functions: Any = SimpleNamespace(environment_of=lambda request_id: environment)
-    faults = Faults(functions)
+    faults = Faults(functions, lambda call: Response(200, {}))
     faults.add(Fault("write", kind, "before"))
     call = Call(Caller("write", "role", "r1"), "sqs", "SendMessage", b"", {}, "/")
     answered = threading.Event()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from local.aws.calls import Caller, Callers
+from local.aws.permissions import Permissions
 from local.model_access import ModelAccess
 
 PROFILE = "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.amazon.nova-lite-v1:0"
@@ -27,7 +28,7 @@ def access(*statements: dict[str, Any]) -> ModelAccess:
     asked = ModelAccess(callers)
     document = {"Version": "2012-10-17", "Statement": list(statements)}
     stack: Any = SimpleNamespace(region="us-east-1", account="123456789012", role_policies=lambda role: [document])
-    asked.stack = stack
+    asked.permissions = Permissions(stack)
     return asked
 
 

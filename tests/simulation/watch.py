@@ -66,6 +66,11 @@ class Watch:
         """Those that stand still until they are thawed, or until time ends them."""
         return [environment for environment in self.environments(role) if self._stands(environment)]
 
+    def _held(self, role: str) -> int:
+        """How many stand still that somebody waits for: nobody waits for a late delivery."""
+        running = [environment.running for environment in self.frozen(role)]
+        return sum(one is not None and not self.runtime.faults.is_late(one.request_id) for one in running)
+
     def _stands(self, environment: Environment) -> bool:
         running = environment.running
         if running is None or not environment.frozen:
@@ -90,8 +95,13 @@ class Watch:
     def _busy(self) -> list[str]:
         busy = [f"{one.definition.role} runs" for one in self.environments() if not self._stands(one)]
         roles = self.runtime.functions.roles
-        busy += [f"{role} is asked" for role in roles if self._waiting_for(role) > len(self.frozen(role))]
+        busy += [f"{role} begins or ends" for role in roles if self._under_way(role) > len(self.environments(role))]
+        busy += [f"{role} is asked" for role in roles if self._waiting_for(role) > self._held(role)]
         return busy or self._busy_queues() or self._busy_stream()
+
+    def _under_way(self, role: str) -> int:
+        """Those that wait for their environment to start, too: nobody may be waiting for their answer."""
+        return self.runtime.functions._pools[role].busy
 
     def _waiting_for(self, role: str) -> int:
         return sum(asked == role and not future.done() for asked, future in self.asked)
@@ -114,11 +124,11 @@ class Watch:
 
     def _served(self, role: str) -> list[str]:
         batches = sum(len(mapping._invoking) for mapping in self.queue_mappings if mapping.role == role)
-        return [f"a batch is served by {role}"] * (batches > len(self.frozen(role)))
+        return [f"a batch is served by {role}"] * (batches > self._held(role))
 
     def _busy_stream(self) -> list[str]:
         mapping = self.stream_mapping
-        if not mapping.enabled or self.frozen("dispatch") or self.runtime.functions.paused("dispatch"):
+        if not mapping.enabled or self._held("dispatch") or self.runtime.functions.paused("dispatch"):
             return []
         return ["the stream has records"] * bool(mapping._reader.read(mapping.done_up_to, 1))
 

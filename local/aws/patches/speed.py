@@ -7,6 +7,7 @@ import json
 import secrets
 from typing import Any
 
+from moto import backends
 from moto.core import responses as core_responses
 from moto.core.responses import ActionContext, ActionResult
 from moto.core.utils import method_names_from_class
@@ -34,7 +35,16 @@ def _execute_result(result: DynamoResult, context: ActionContext) -> Any:
     return ActionResult.execute_result(result, context)
 
 
+@functools.cache
+def _list_of_moto_modules() -> tuple[str, ...]:
+    """Stock looks at moto's own folder on the disk twice for each call: a third of the time of a write."""
+    return tuple(_STOCK_LIST())
+
+
+_STOCK_LIST = backends.list_of_moto_modules
+
 PATCHES = (
+    Patch(backends, "list_of_moto_modules", _list_of_moto_modules),
     # Inspects every method of a service's class on each call: a millisecond for S3.
     Patch(core_responses, "method_names_from_class", functools.cache(method_names_from_class)),
     Patch(DynamoResult, "execute_result", _execute_result),

@@ -1,4 +1,4 @@
-"""Log groups and CloudWatch alarms. Alarms exist and can be listed; nothing here ever rings one."""
+"""Log groups and CloudWatch alarms. Alarms can be listed; `local/metrics` evaluates them."""
 
 from __future__ import annotations
 

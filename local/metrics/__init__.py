@@ -1,0 +1,1 @@
+"""CloudWatch on this machine: the numbers that functions and services report, and the template's alarms over them."""
