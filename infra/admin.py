@@ -54,6 +54,7 @@ class Admin(Construct):
         super().__init__(scope, construct_id)
         self.dead_letters = dead_letters(self, "DeadLetters", settings)
         self.redrive = _redrive(self, packaging, settings, storage, queues)
+        self.redrive.allow("sqs:SendMessage", on=self.dead_letters.queue_arn)  # Lambda does it, in its name
         # what it raises is repeated, and goes on where it was
         self.redrive.resource.configure_async_invoke(
             retry_attempts=2, max_event_age=Duration.hours(6), on_failure=SqsDestination(self.dead_letters)

@@ -48,7 +48,8 @@ class Dispatch(Construct):
             },
         )
         self.dispatch.allow("dynamodb:UpdateItem", on=storage.jobs.table_arn)
-        queues.allow_sending(self.dispatch)  # its own letters: see SqsDlq below
+        queues.allow_sending(self.dispatch)
+        self.dispatch.allow("sqs:SendMessage", on=self.dead_letters.queue_arn)  # Lambda does it, in its name
         notifications.allow_publishing(self.dispatch)
         self._follow(storage, settings)
 
@@ -66,7 +67,7 @@ class Dispatch(Construct):
             event_source_arn=stream,
             starting_position=lambda_.StartingPosition.TRIM_HORIZON,
             batch_size=settings.stream_batch_size,
-            filters=[lambda_.FilterCriteria.filter(HEARD)],
+            filters=[lambda_.FilterCriteria.filter(HEARD), lambda_.FilterCriteria.filter(LOST)],
             max_record_age=Duration.seconds(settings.stream_age_s),
             # the most there is, so that age decides: while a queue is down, a count is used up in seconds
             retry_attempts=10_000,
@@ -84,5 +85,14 @@ HEARD: dict[str, Any] = {
             "status": {"S": lambda_.FilterRule.or_(*names.HEARD)},
             names.DUE_SHARD: {"S": lambda_.FilterRule.exists()},
         },
+    }
+}
+
+# a record that is gone though something was still due: Lambda filters on `dynamodb` alone, not on the kind of event
+LOST: dict[str, Any] = {
+    "dynamodb": {
+        "Keys": {"sk": {"S": lambda_.FilterRule.is_equal(names.JOB_SK)}},
+        "NewImage": {"sk": {"S": lambda_.FilterRule.not_exists()}},
+        "OldImage": {names.DUE_SHARD: {"S": lambda_.FilterRule.exists()}},
     }
 }

@@ -48,7 +48,8 @@ class Function(Construct):
             handler=f"lambdas.handlers.{role}.handler",
             code=packaging.code,
             layers=[packaging.layer],
-            role=self.role,
+            # what CDK's constructs would grant besides (to read a queue's address, …) nobody uses: `allow` is all
+            role=self.role.without_policy_updates(),
             log_group=self.log_group,
             timeout=Duration.seconds(timeout_s),
             memory_size=memory_mb or settings.memory_mb,
@@ -76,6 +77,12 @@ class Function(Construct):
         self.role.add_to_principal_policy(
             iam.PolicyStatement(actions=list(actions), resources=[on] if isinstance(on, str) else on, conditions=when)
         )
+
+    def allow_serving(self, *queues: str) -> None:
+        """What Lambda asks for to serve the function from these queues; the function itself may need more.
+        https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-configure-lambda-function-trigger.html
+        """
+        self.allow("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", on=list(queues))
 
     def allow_secrets(self, secrets: Collection[str]) -> None:
         """Read these, by their names. Secrets Manager ends an ARN with six characters of its own."""

@@ -57,7 +57,7 @@ class Inbox(Construct):
         self.ingest.allow("s3:ListBucketVersions", on=storage.uploads.bucket_arn)
         self.ingest.allow("sqs:SendMessage", on=queues.inbox_dead_letters.queue_arn)
         self.ingest.allow_secrets({source.secret for source in settings.event_sources.values()})
-        queues.inbox.grant_consume_messages(self.ingest.role)
+        self.ingest.allow_serving(queues.inbox.queue_arn)
         lambda_.EventSourceMapping(
             self,
             "Events",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
@@ -13,20 +12,17 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.admin import Admin
+from infra.alarms import AT_MOST, BELOW, FIVE_MINUTES, LOUD, Alarms, change, errors_period, filled, growth
 from infra.api import STAGE, Api
 from infra.dispatch import Dispatch
 from infra.function import Function
 from infra.inbox import Inbox
+from infra.notifications import Notifications
 from infra.processing import Processing
 from infra.queues import Queues
 from infra.settings import Settings
 from infra.sweep import Sweep
 from lambdas.contracts import names
-
-_FIVE_MINUTES = Duration.minutes(5)
-_QUIET = cloudwatch.TreatMissingData.NOT_BREACHING
-_AT_LEAST = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
-
 
 # fields of the log lines, as lambdas/ writes them
 _WHAT = ("timestamp", "function", "step", "level", "ms")
@@ -44,6 +40,7 @@ class Monitoring(Construct):
         *,
         settings: Settings,
         queues: Queues,
+        notifications: Notifications,
         api: Api,
         inbox: Inbox,
         dispatch: Dispatch,
@@ -53,6 +50,7 @@ class Monitoring(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self.alerts = _alerts(self, settings)
+        self._alarms = Alarms(self, self.alerts)
         functions = {
             "Accept": api.accept,
             "Query": api.query,
@@ -74,6 +72,8 @@ class Monitoring(Construct):
         self._watch_age(settings, dispatch.dispatch)
         self._watch_sweeps(settings)
         self._watch_answers(api)
+        self._watch_records()
+        self._watch_listeners(settings, notifications)
         for name, function in functions.items():
             self._watch_function(name, function)
         _timeline_of_a_job(self, list(functions.values()))
@@ -83,16 +83,9 @@ class Monitoring(Construct):
 
         Letters that SQS moves itself are not counted as sent, so both look at what is visible.
         """
-        lying = queue.metric_approximate_number_of_messages_visible(period=_FIVE_MINUTES, statistic="Maximum")
-        self._alarm(f"{name}DeadLetters", lying, 1, "Dead letters are waiting.")
-        growth = cloudwatch.MathExpression(
-            # an idle queue sends no numbers at all: filled with zeros, its first letter is growth too
-            expression="DIFF(FILL(lying, 0))",
-            using_metrics={"lying": lying},
-            period=_FIVE_MINUTES,
-            label="new letters",
-        )
-        self._alarm(f"{name}DeadLettersGrowing", growth, 1, "More dead letters than five minutes ago.")
+        lying = queue.metric_approximate_number_of_messages_visible(period=FIVE_MINUTES, statistic="Maximum")
+        self._alarms.add(f"{name}DeadLetters", lying, 1, "Dead letters are waiting.")
+        self._alarms.add(f"{name}DeadLettersGrowing", growth(lying), 1, "More dead letters than five minutes ago.")
 
     def _watch_messages(self, settings: Settings, queues: Queues) -> None:
         """How long the oldest message has been lying in each queue that somebody must empty."""
@@ -112,42 +105,42 @@ class Monitoring(Construct):
                 "Events from outside wait to become jobs: look why ingest does not take them.",
             ),
         ):
-            age = queue.metric_approximate_age_of_oldest_message(period=_FIVE_MINUTES, statistic="Maximum")
-            self._alarm(f"Oldest{name}Message", age, age_s, what)
+            age = queue.metric_approximate_age_of_oldest_message(period=FIVE_MINUTES, statistic="Maximum")
+            self._alarms.add(f"Oldest{name}Message", age, age_s, what)
 
     def _watch_age(self, settings: Settings, dispatch: Function) -> None:
-        self._alarm(
+        self._alarms.add(
             "DispatchLag",
-            dispatch.resource.metric("IteratorAge", period=_FIVE_MINUTES, statistic="Maximum"),
+            dispatch.resource.metric("IteratorAge", period=FIVE_MINUTES, statistic="Maximum"),
             settings.due_grace_s * 1000,
             "Dispatch lags behind the stream: the sweep has begun to send what it should have sent.",
         )
-        self._alarm(
+        self._alarms.add(
             "OldestOpenJob",
             # one period, as long as three sweeps: a job that waits long is looked at ever more rarely, so that one
-            # report must do; and only silence of that length is silence
-            self._reported(names.OLDEST_OPEN_JOB, 3 * settings.sweep_period_s),
+            # report must do; and only silence of that length is silence. Every sweep reports: silence is the worse news
+            filled(self._reported(names.OLDEST_OPEN_JOB, 3 * settings.sweep_period_s), settings.oldest_job_alarm_s),
             settings.oldest_job_alarm_s,
             "A job has been open for too long, or three sweeps in a row have not reported.",
-            missing=cloudwatch.TreatMissingData.BREACHING,  # every sweep reports: silence is the worse news
+            missing=LOUD,
         )
 
     def _watch_sweeps(self, settings: Settings) -> None:
         """What sweeps put back, what they could not, and schedules that are silent: each part that gets to its end
         tells a number of its kind, so that its absence is heard."""
-        self._alarm(
+        self._alarms.add(
             "SweepRepairs",
             self._reported(names.SWEEP_REPAIRED, 300, "Sum"),
             1,
             "A sweep has put back what had fallen out of the way, or was never recorded.",
         )
-        self._alarm(
+        self._alarms.add(
             "SweepTroubles",
             self._reported(names.SWEEP_TROUBLES, 2 * settings.sweep_period_s),  # red from one sweep to the next
             1,
             "A sweep has failed, could not read or write a job, or does not add up.",
         )
-        self._alarm(
+        self._alarms.add(
             "DriftFound",
             self._reported(names.DRIFT_FOUND, settings.drift_sweep_period_s),
             1,
@@ -158,13 +151,13 @@ class Monitoring(Construct):
             ("SourceSweepSilence", names.SOURCE_MISSING, settings.source_sweep_period_s, "events never recorded"),
             ("DriftSweepSilence", names.DRIFT_FOUND, settings.drift_sweep_period_s, "results that are gone"),
         ):
-            self._alarm(
+            self._alarms.add(
                 alarm,
-                self._reported(metric, period_s, "SampleCount"),
+                filled(self._reported(metric, period_s, "SampleCount"), 0),
                 1,
                 f"No sweep has looked for {what} for two of its periods.",
-                missing=cloudwatch.TreatMissingData.BREACHING,
-                compare=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+                missing=LOUD,
+                compare=BELOW,
                 periods=2,
             )
 
@@ -174,10 +167,30 @@ class Monitoring(Construct):
             namespace="AWS/ApiGateway",
             metric_name="5xx",
             dimensions_map={"ApiId": api.http_api.api_id, "Stage": STAGE},
-            period=_FIVE_MINUTES,
+            period=FIVE_MINUTES,
             statistic="Sum",
         )
-        self._alarm("ApiErrors", errors, 1, "The API has answered 500 or above: events may have been refused.")
+        self._alarms.add("ApiErrors", errors, 1, "The API has answered 500 or above: events may have been refused.")
+
+    def _watch_records(self) -> None:
+        self._alarms.add(
+            "RecordsLost",
+            self._reported(names.RECORDS_LOST, 300, "Sum"),
+            1,
+            "Records of jobs were removed before their time: nobody will come to these jobs any more.",
+        )
+
+    def _watch_listeners(self, settings: Settings, notifications: Notifications) -> None:
+        """What is published to nobody is published all right: nothing else here would notice."""
+        self._alarms.add(
+            "ListenersLost",
+            change(self._reported(names.LISTENERS, settings.sweep_period_s, "Minimum")),
+            -1,
+            "A subscription of job events is gone.",
+            compare=AT_MOST,
+        )
+        failed = notifications.job_events.metric_number_of_notifications_failed(period=FIVE_MINUTES, statistic="Sum")
+        self._alarms.add("NotificationsFailed", failed, 1, "A subscriber of job events could not be notified.")
 
     def _reported(self, metric: str, period_s: int, statistic: str = "Maximum") -> cloudwatch.Metric:
         """A metric that our functions write into their logs."""
@@ -191,33 +204,12 @@ class Monitoring(Construct):
 
     def _watch_function(self, name: str, function: Function) -> None:
         lambda_ = function.resource
-        errors = lambda_.metric_errors(period=_FIVE_MINUTES)
-        self._alarm(f"{name}Errors", errors, 1, "A function raised, timed out or could not start.")
-        throttles = lambda_.metric_throttles(period=_FIVE_MINUTES)
-        self._alarm(f"{name}Throttles", throttles, 1, "Lambda's concurrency is used up: raise the account's quota.")
-
-    def _alarm(
-        self,
-        construct_id: str,
-        metric: cloudwatch.IMetric,
-        threshold: int,
-        description: str,
-        *,
-        missing: cloudwatch.TreatMissingData = _QUIET,
-        compare: cloudwatch.ComparisonOperator = _AT_LEAST,
-        periods: int = 1,
-    ) -> None:
-        alarm = cloudwatch.Alarm(
-            self,
-            construct_id,
-            metric=metric,
-            threshold=threshold,
-            evaluation_periods=periods,
-            comparison_operator=compare,
-            treat_missing_data=missing,
-            alarm_description=f"{description} What to do: docs/operations.md",
-        )
-        alarm.add_alarm_action(actions.SnsAction(self.alerts))
+        assert lambda_.timeout is not None
+        errors = lambda_.metric_errors(period=errors_period(lambda_.timeout.to_seconds()))
+        self._alarms.add(f"{name}Errors", errors, 1, "A function raised, timed out or could not start.")
+        throttles = lambda_.metric_throttles(period=FIVE_MINUTES)
+        what = "Lambda's concurrency is used up: raise the account's quota."
+        self._alarms.add(f"{name}Throttles", throttles, 1, what)
 
 
 def _alerts(scope: Construct, settings: Settings) -> sns.Topic:

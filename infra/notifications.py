@@ -26,3 +26,7 @@ class Notifications(Construct):
     def allow_publishing(self, function: Function) -> None:
         """Permit a function to publish job events."""
         function.allow("sns:Publish", on=self.job_events.topic_arn)
+
+    def allow_counting(self, function: Function) -> None:
+        """Permit a function to see how many listen."""
+        function.allow("sns:GetTopicAttributes", on=self.job_events.topic_arn)

@@ -47,12 +47,14 @@ class Processing(Construct):
             _allow_model(self.worker, route)
         if settings.mail_from:
             _allow_mail(self.worker, settings.mail_from)
+        served = (queues.work.queue_arn, queues.urgent.queue_arn)
+        self.worker.allow_serving(*served)
+        self.worker.allow("sqs:ChangeMessageVisibility", on=list(served))  # it hides what comes too early
         self._serve("Work", queues.work, settings.max_concurrency, settings)
         # a share of its own: however long the work queue is, an urgent job finds a worker
         self._serve("Urgent", queues.urgent, settings.urgent_concurrency, settings)
 
     def _serve(self, name: str, queue: sqs.Queue, max_concurrency: int, settings: Settings) -> None:
-        queue.grant_consume_messages(self.worker.role)  # receive, hide, delete
         lambda_.EventSourceMapping(
             self,
             name,

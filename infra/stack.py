@@ -72,6 +72,7 @@ class Neverdrop(Stack):
             "Monitoring",
             settings=settings,
             queues=queues,
+            notifications=notifications,
             api=api,
             inbox=inbox,
             dispatch=dispatch,

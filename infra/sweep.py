@@ -73,6 +73,8 @@ class Sweep(Construct):
         self._allow_messages(queues, notifications)
         self.sweep.allow_itself()
         listed = {name: source.list for name, source in settings.event_sources.items() if source.list}
+        if listed:
+            self._allow_events(storage)
         self.sweep.allow_secrets({str(one["token"]) for one in listed.values() if "token" in one})
         self._invoke(settings)
         role = self._scheduler_role()
@@ -85,7 +87,6 @@ class Sweep(Construct):
         self.sweep.allow("dynamodb:Query", on=indexes)
         self.sweep.allow(
             "dynamodb:GetItem",
-            "dynamodb:BatchGetItem",
             "dynamodb:PutItem",
             "dynamodb:UpdateItem",
             "dynamodb:Scan",
@@ -99,10 +100,14 @@ class Sweep(Construct):
             on=storage.uploads.bucket_arn,
             when={"StringLike": {"s3:prefix": f"{names.UPLOADS_PREFIX}*"}},
         )
-        self.sweep.allow("s3:PutObject", on=storage.inputs.arn_for_objects(f"{names.INPUTS_PREFIX}*"))
         self.sweep.allow("s3:PutObject", on=results.arn_for_objects(f"{names.CERTIFICATES_PREFIX}*"))
         self.sweep.allow("s3:GetObject", on=results.arn_for_objects(f"{names.RESULTS_PREFIX}*"))
         self.sweep.allow("s3:ListBucket", on=results.bucket_arn)  # else a result that is gone is 403, not 404
+
+    def _allow_events(self, storage: Storage) -> None:
+        """What sources list is looked up by the page, and may be too large for a record, which no upload is."""
+        self.sweep.allow("dynamodb:BatchGetItem", on=storage.jobs.table_arn)
+        self.sweep.allow("s3:PutObject", on=storage.inputs.arn_for_objects(f"{names.INPUTS_PREFIX}*"))
 
     def _allow_messages(self, queues: Queues, notifications: Notifications) -> None:
         queues.allow_sending(self.sweep)
@@ -117,9 +122,11 @@ class Sweep(Construct):
             on=[queue.queue_arn for queue in letters],
         )
         notifications.allow_publishing(self.sweep)
+        notifications.allow_counting(self.sweep)
 
     def _invoke(self, settings: Settings) -> None:
         """The schedules' letters are failures to invoke; what the function raises goes to its destination."""
+        self.sweep.allow("sqs:SendMessage", on=self.dead_letters.queue_arn)  # Lambda does it, in its name
         self.sweep.resource.configure_async_invoke(
             retry_attempts=0,  # the next sweep is the retry
             max_event_age=Duration.seconds(settings.sweep_period_s),

@@ -112,7 +112,7 @@ class FencedLayer(BasePersistenceLayer):
                 TableName=self._table,
                 Key={ANSWER_KEY: {"S": row_id}},
                 UpdateExpression="SET #status = :done, #data = :data, #expiration = :expiration",
-                ConditionExpression="#holder = :me AND #status = :open",
+                ConditionExpression="#holder = :me",
                 ExpressionAttributeNames={
                     "#status": "status",
                     "#data": "data",
@@ -121,7 +121,6 @@ class FencedLayer(BasePersistenceLayer):
                 },
                 ExpressionAttributeValues={
                     ":done": {"S": COMPLETED},
-                    ":open": {"S": IN_PROGRESS},
                     ":data": {"S": data_record.response_data},
                     ":expiration": {"N": str(data_record.expiry_timestamp)},
                     ":me": {"S": self._holders.get(row_id, "")},
@@ -129,7 +128,7 @@ class FencedLayer(BasePersistenceLayer):
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
             )
         except ClientError as error:
-            _found(error)  # a refusal is mine already saved, or a successor's row: nothing to do either way
+            _found(error)  # a refusal is a successor's row, or nobody's: nothing to do either way
         self._holders.pop(row_id, None)
         self._taken_over.discard(row_id)
 
@@ -137,16 +136,16 @@ class FencedLayer(BasePersistenceLayer):
         """Free the row after a failed call, if I still hold it."""
         self._taken_over.discard(data_record.idempotency_key)
         holder = self._holders.pop(data_record.idempotency_key, "")
-        self.delete(data_record.idempotency_key, holder, IN_PROGRESS)
+        self.delete(data_record.idempotency_key, holder)
 
-    def delete(self, row_id: str, holder: str, status: str) -> None:
+    def delete(self, row_id: str, holder: str) -> None:
         try:
             self._client.delete_item(
                 TableName=self._table,
                 Key={ANSWER_KEY: {"S": row_id}},
-                ConditionExpression="#holder = :me AND #status = :status",
-                ExpressionAttributeNames={"#holder": "holder", "#status": "status"},
-                ExpressionAttributeValues={":me": {"S": holder}, ":status": {"S": status}},
+                ConditionExpression="#holder = :me",
+                ExpressionAttributeNames={"#holder": "holder"},
+                ExpressionAttributeValues={":me": {"S": holder}},
             )
         except ClientError as error:
             _found(error)

@@ -69,7 +69,7 @@ class PowertoolsAnswers:
                 return
             if "object" in json.loads(row["data"]["S"]):
                 self._objects.delete(ids.answer_key(tenant, key))
-            self._layer.delete(row_id, by, COMPLETED)
+            self._layer.delete(row_id, by)
 
     def _kept(self, key: str, tenant: str, envelope: Mapping[str, Any], made: Produced) -> Kept:
         if "answer" in envelope:
@@ -80,7 +80,7 @@ class PowertoolsAnswers:
             answer = json.loads(self._objects.get(ids.answer_key(tenant, key)))
         except Missing:
             with as_unavailable("freeing the row of an answer that is gone"):
-                self._layer.delete(self._row_id(key), envelope["by"], COMPLETED)
+                self._layer.delete(self._row_id(key), envelope["by"])
             raise _Vanished from None
         return Kept(answer["answer"], envelope["by"], reused=True)
 

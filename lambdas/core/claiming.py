@@ -13,7 +13,7 @@ from lambdas.core.envelope import Hint, ReturnedLetter
 from lambdas.core.job import Job, from_record
 from lambdas.core.policy import SKEW_S, Limits
 from lambdas.core.ports import Applied, JobStore, Refused, Unavailable
-from lambdas.core.times import Instant, seconds_between
+from lambdas.core.times import Instant, after, seconds_between
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,18 @@ def reopen(letter: ReturnedLetter, *, now: Instant, store: JobStore, limits: Lim
 
 
 def _guarded_against_hiding(job: Job, store: JobStore, limits: Limits) -> Job:
-    """After a backlog `due_at` may lie far ahead: pull it in, or a crash now is not looked for until then."""
-    if job.due_at and job.lease_until and seconds_between(job.lease_until, job.due_at) > limits.sweep_period_s:
+    """Once a sweep has sent it again `due_at` lies far ahead: pull it in, or a crash now is looked for only then."""
+    if _is_hidden(job, limits):
         with suppress(Unavailable):  # the job is held all the same, and looked for late at worst
             store.apply(job.id, changes.pull_due(job))
     return job
+
+
+def _is_hidden(job: Job, limits: Limits) -> bool:
+    """Not by a look within the grace, which every fresh job has: an ordinary claim costs no second write."""
+    if job.due_at is None or job.lease_until is None or job.claimed_at is None:
+        return False
+    return job.due_at > max(job.lease_until, after(job.claimed_at, limits.grace_s + SKEW_S))
 
 
 def _refused(

@@ -22,6 +22,7 @@ from lambdas.adapters.outbox import outbox_of
 from lambdas.adapters.pipeline import Pace, Pipeline
 from lambdas.adapters.s3 import S3Objects, S3Uploads
 from lambdas.adapters.secrets import SecretsManager
+from lambdas.adapters.sns import SnsTopic
 from lambdas.adapters.sqs import SqsQueue
 from lambdas.adapters.sqs_letters import dead_letters_of
 from lambdas.contracts import names
@@ -34,6 +35,7 @@ from lambdas.core.inbox.webhooks import Reception
 from lambdas.core.intake import Door
 from lambdas.core.job import Job
 from lambdas.core.letters.stray_letters import StrayLetters
+from lambdas.core.ports import Unavailable
 from lambdas.core.sweeping import triggers
 from lambdas.core.sweeping.accounts import Window
 from lambdas.core.sweeping.asking import DRIFT, LETTERS, STUCK, order_of
@@ -62,6 +64,7 @@ class Parts:
     ledger: DynamoLedger
     certificates: S3Objects
     functions: LambdaFunctions
+    topic: SnsTopic
     tail_s: float
     log: StepLog
 
@@ -121,6 +124,7 @@ def build(environment: Environment) -> Parts:
         ledger=kit.ledger,
         certificates=certificates,
         functions=LambdaFunctions(client("lambda")),
+        topic=outbox_of(environment).events,
         tail_s=2 * environment.limits.settle_s,
         log=log,
     )
@@ -224,6 +228,16 @@ def _tell(report: Report) -> None:
     )
     if report.part == STUCK and report.is_done:
         emit_metrics({names.OLDEST_OPEN_JOB: report.counts.get("oldest_s", 0)}, MetricUnit.Seconds)
+        _tell_listeners()
+
+
+def _tell_listeners() -> None:
+    """A subscription that somebody has removed makes no noise: what is published to nobody is published all right."""
+    try:
+        emit_metrics({names.LISTENERS: parts().topic.listeners()}, MetricUnit.Count)
+    except Unavailable as trouble:
+        parts().log.trouble("listeners_unknown", detail=str(trouble))
+        emit_metrics({names.SWEEP_TROUBLES: 1}, MetricUnit.Count)
 
 
 def _own_number(report: Report) -> dict[str, int]:

@@ -22,10 +22,11 @@ PROFILE = "arn:aws:bedrock:us-east-1:<AWS::AccountId>:inference-profile/us.amazo
 MODEL = "arn:aws:bedrock:{}::foundation-model/amazon.nova-lite-v1:0"
 
 INBOX, INBOX_DLQ, REDRIVE_DLQ = "QueuesInbox", "QueuesInboxDeadLetters", "AdminDeadLetters"
-CONSUMING = ("ReceiveMessage", "ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "GetQueueUrl")
+SERVED = ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
+LOOKING = (*SERVED, "ChangeMessageVisibility")
 
 LETTERS = {
-    *((f"sqs:{action}", queue) for action in CONSUMING[:4] for queue in (WORK_DLQ, URGENT_DLQ, INBOX_DLQ)),
+    *((f"sqs:{action}", queue) for action in LOOKING for queue in (WORK_DLQ, URGENT_DLQ, INBOX_DLQ)),
     *(("sqs:SendMessage", queue) for queue in (WORK, URGENT, INBOX)),
 }
 ALLOWED = {
@@ -41,7 +42,7 @@ ALLOWED = {
         ("dynamodb:GetItem", JOBS),
         ("dynamodb:UpdateItem", JOBS),
         ("lambda:InvokeFunction", "AdminRedriveFunction"),
-        *((f"sqs:{action}", REDRIVE_DLQ) for action in ("SendMessage", "GetQueueAttributes", "GetQueueUrl")),
+        ("sqs:SendMessage", REDRIVE_DLQ),
         *LETTERS,
     },
     "accept": {
@@ -55,7 +56,7 @@ ALLOWED = {
         ("dynamodb:PutItem", JOBS),
         ("s3:PutObject", f"{INPUTS}/inputs/*"),
         ("s3:ListBucketVersions", UPLOADS),
-        *((f"sqs:{action}", INBOX) for action in CONSUMING),
+        *((f"sqs:{action}", INBOX) for action in SERVED),
         ("sqs:SendMessage", INBOX_DLQ),
     },
     "query": {
@@ -73,8 +74,6 @@ ALLOWED = {
         ("dynamodb:ListStreams", f"{JOBS}/stream/*"),
         *(("sqs:SendMessage", queue) for queue in (WORK, WORK_DLQ, URGENT, URGENT_DLQ)),
         ("sqs:SendMessage", DISPATCH_DLQ),
-        ("sqs:GetQueueAttributes", DISPATCH_DLQ),
-        ("sqs:GetQueueUrl", DISPATCH_DLQ),
         ("sns:Publish", EVENTS),
     },
     "worker": {
@@ -93,7 +92,7 @@ ALLOWED = {
         ("s3:PutObject", f"{RESULTS}/answers/*"),
         ("s3:GetObject", f"{RESULTS}/answers/*"),
         ("s3:DeleteObject", f"{RESULTS}/answers/*"),
-        *((f"sqs:{action}", queue) for action in CONSUMING for queue in (WORK, URGENT)),
+        *((f"sqs:{action}", queue) for action in LOOKING for queue in (WORK, URGENT)),
         ("sqs:SendMessage", WORK_DLQ),
         ("sqs:SendMessage", URGENT_DLQ),
         ("bedrock:InvokeModel", PROFILE),
@@ -101,10 +100,9 @@ ALLOWED = {
     },
     "sweep": {
         *(("dynamodb:Query", f"{JOBS}/index/{index}") for index in ("due", "by_upload")),
-        *((f"dynamodb:{action}", JOBS) for action in ("GetItem", "BatchGetItem", "PutItem", "UpdateItem", "Scan")),
+        *((f"dynamodb:{action}", JOBS) for action in ("GetItem", "PutItem", "UpdateItem", "Scan")),
         *LETTERS,
         ("s3:ListBucketVersions", UPLOADS),
-        ("s3:PutObject", f"{INPUTS}/inputs/*"),
         ("s3:PutObject", f"{RESULTS}/sweeps/*"),
         ("s3:GetObject", f"{RESULTS}/results/*"),
         ("s3:ListBucket", RESULTS),
@@ -112,9 +110,8 @@ ALLOWED = {
         *(("sqs:SendMessage", queue) for queue in (WORK_DLQ, URGENT_DLQ)),
         ("sqs:GetQueueAttributes", WORK),
         ("sqs:SendMessage", SWEEP_DLQ),
-        ("sqs:GetQueueAttributes", SWEEP_DLQ),
-        ("sqs:GetQueueUrl", SWEEP_DLQ),
         ("sns:Publish", EVENTS),
+        ("sns:GetTopicAttributes", EVENTS),
     },
     "control": {
         ("dynamodb:GetItem", JOBS),

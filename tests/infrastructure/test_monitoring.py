@@ -26,13 +26,25 @@ def about(template: Template, metric: str) -> list[dict[str, Any]]:
     return [alarm for alarm in alarms(template) if alarm.get("MetricName") == metric]
 
 
+def computed(template: Template, metric: str) -> list[dict[str, Any]]:
+    """Alarms on an expression over one metric, with that metric's own properties and the `Expression` beside theirs."""
+    found = []
+    for alarm in (one for one in alarms(template) if "Metrics" in one):
+        (expression,) = (one["Expression"] for one in alarm["Metrics"] if "Expression" in one)
+        (stat,) = (one["MetricStat"] for one in alarm["Metrics"] if "MetricStat" in one)
+        if stat["Metric"]["MetricName"] == metric:
+            own = {"Statistic": stat["Stat"], "Period": stat["Period"], "Expression": expression}
+            found.append({**alarm, **stat["Metric"], **own})
+    return found
+
+
 def on(alarm: dict[str, Any]) -> str:
     (dimension,) = alarm["Dimensions"]
     return target(dimension["Value"]).removesuffix(".QueueName")
 
 
 def test_every_alarm_acts_on_the_alerts_topic(prod: Template) -> None:
-    assert len(alarms(prod)) == 42
+    assert len(alarms(prod)) == 45
     for alarm in alarms(prod):
         assert alarm["AlarmActions"] == [{"Ref": alerts(prod)}]
         assert alarm.get("ActionsEnabled", True)
@@ -64,15 +76,9 @@ def test_each_dead_letter_queue_is_watched_for_letters_and_for_more_of_them(prod
     assert {(alarm["Threshold"], alarm["ComparisonOperator"]) for alarm in lying} == {
         (1, "GreaterThanOrEqualToThreshold")
     }
-    growing = [alarm["Metrics"] for alarm in alarms(prod) if "Metrics" in alarm]
-    watched = set()
-    for metrics in growing:
-        (expression,) = (metric for metric in metrics if "Expression" in metric)
-        (source,) = (metric["MetricStat"]["Metric"] for metric in metrics if "MetricStat" in metric)
-        assert expression["Expression"] == "DIFF(FILL(lying, 0))"
-        assert source["MetricName"] == "ApproximateNumberOfMessagesVisible"
-        watched.add(on(source))
-    assert watched == letters
+    growing = computed(prod, "ApproximateNumberOfMessagesVisible")
+    assert {on(alarm) for alarm in growing} == letters
+    assert {(alarm["Expression"], alarm["Threshold"]) for alarm in growing} == {("DIFF(FILL(told, 0))", 1)}
 
 
 def test_waiting_work_and_a_lagging_dispatcher_are_noticed(prod: Template) -> None:
@@ -89,17 +95,28 @@ def test_waiting_work_and_a_lagging_dispatcher_are_noticed(prod: Template) -> No
 
 
 def test_the_oldest_open_job_is_watched_under_the_name_that_the_sweep_emits(prod: Template) -> None:
-    (alarm,) = about(prod, names.OLDEST_OPEN_JOB)
+    (alarm,) = computed(prod, names.OLDEST_OPEN_JOB)
     assert alarm["Namespace"] == names.METRIC_NAMESPACE
     assert alarm["Dimensions"] == [
         {"Name": names.METRIC_DIMENSION, "Value": prod.environment("sweep")["POWERTOOLS_SERVICE_NAME"]}
     ]
     assert (alarm["TreatMissingData"], alarm["EvaluationPeriods"], alarm["Period"]) == ("breaching", 1, 900)
+    assert alarm["Expression"] == f"FILL(told, {alarm['Threshold']})"
+
+
+def test_no_alarm_waits_for_silence_longer_than_it_says(prod: Template) -> None:
+    """CloudWatch goes back beyond an alarm's own periods for datapoints that are there, and counts missing ones last:
+    an alarm on silence must fill them in itself. The guide tells five for three periods, and no rule."""
+    loud = [alarm for alarm in alarms(prod) if alarm["TreatMissingData"] == "breaching"]
+    assert len(loud) == 4
+    for alarm in loud:
+        (expression,) = (one["Expression"] for one in alarm["Metrics"] if "Expression" in one)
+        assert expression.startswith("FILL(told, ")
 
 
 def test_a_sweep_that_leaves_something_out_is_noticed_until_two_have_left_out_nothing(prod: Template) -> None:
     (alarm,) = about(prod, names.SWEEP_TROUBLES)
-    (oldest,) = about(prod, names.OLDEST_OPEN_JOB)
+    (oldest,) = computed(prod, names.OLDEST_OPEN_JOB)
     assert (alarm["Namespace"], alarm["Dimensions"]) == (oldest["Namespace"], oldest["Dimensions"])
     assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (1, "GreaterThanOrEqualToThreshold")
     assert (alarm["TreatMissingData"], alarm["Period"], alarm["Statistic"]) == ("notBreaching", 600, "Maximum")
@@ -118,13 +135,15 @@ def test_a_sweep_that_did_not_get_to_its_end_for_two_periods_is_noticed_whatever
     prod: Template, metric: str, period_s: int
 ) -> None:
     """By the number that it would have told: a sweep that was started and failed is as silent as none."""
-    (alarm,) = [one for one in about(prod, metric) if one["Statistic"] == "SampleCount"]
+    (alarm,) = computed(prod, metric)
+    assert (alarm["Statistic"], alarm["Expression"]) == ("SampleCount", "FILL(told, 0)")
     assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (1, "LessThanThreshold")
     assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (period_s, 2, "breaching")
 
 
 def test_results_that_are_gone_are_noticed(prod: Template) -> None:
-    (alarm,) = [one for one in about(prod, names.DRIFT_FOUND) if one["Statistic"] == "Maximum"]
+    (alarm,) = about(prod, names.DRIFT_FOUND)
+    assert alarm["Statistic"] == "Maximum"
     assert (alarm["Threshold"], alarm["Period"], alarm["TreatMissingData"]) == (1, 86_400, "notBreaching")
 
 
@@ -141,10 +160,12 @@ def test_results_that_are_gone_are_noticed(prod: Template) -> None:
 def test_no_alarm_looks_back_further_than_cloudwatch_does(synthesize: Synthesize, settings: dict[str, int]) -> None:
     """PutMetricAlarm: seven days in all, and one day for periods below an hour."""
     for alarm in alarms(synthesize(**settings)):
-        if "Period" in alarm:
-            most = 604_800 if alarm["Period"] >= 3_600 else 86_400
-            assert alarm["Period"] * alarm["EvaluationPeriods"] <= most
-            assert alarm["Period"] % 60 == 0
+        (period,) = {one["MetricStat"]["Period"] for one in alarm.get("Metrics", []) if "MetricStat" in one} or {
+            alarm.get("Period")
+        }
+        most = 604_800 if period >= 3_600 else 86_400
+        assert period * alarm["EvaluationPeriods"] <= most
+        assert period % 60 == 0
 
 
 def test_an_api_that_answers_500_or_above_is_noticed_though_no_function_failed(prod: Template) -> None:
@@ -163,6 +184,35 @@ def test_every_function_is_watched_for(prod: Template, metric: str) -> None:
     found = about(prod, metric)
     assert {on(alarm) for alarm in found} == set(prod.of_type("Lambda::Function"))
     assert {(alarm["Statistic"], alarm["Threshold"]) for alarm in found} == {("Sum", 1)}
+
+
+@pytest.mark.parametrize(
+    ("settings", "role"),
+    [({}, "worker"), ({}, "redrive"), ({"worker_timeout_s": 900}, "worker"), ({"sweep_timeout_s": 290}, "sweep")],
+)
+def test_an_error_is_still_within_the_period_when_it_is_reported(
+    synthesize: Synthesize, settings: dict[str, int], role: str
+) -> None:
+    """Lambda reports an invocation when it has ended, under the time at which it began: after its timeout at worst."""
+    template = synthesize(**settings)
+    function = template.function(role)
+    (alarm,) = (one for one in about(template, "Errors") if on(one) == template.id_of(function))
+    assert alarm["Period"] >= max(300, function["Properties"]["Timeout"] + 180)
+
+
+def test_a_subscription_that_is_gone_and_one_that_cannot_be_served_are_noticed(prod: Template) -> None:
+    (lost,) = computed(prod, names.LISTENERS)
+    assert (lost["Expression"], lost["Statistic"], lost["Period"]) == ("DIFF(FILL(told, REPEAT))", "Minimum", 300)
+    assert (lost["Threshold"], lost["ComparisonOperator"]) == (-1, "LessThanOrEqualToThreshold")
+    (failed,) = about(prod, "NumberOfNotificationsFailed")
+    assert (failed["Namespace"], failed["Threshold"], failed["Statistic"]) == ("AWS/SNS", 1, "Sum")
+    assert failed["Dimensions"][0]["Name"] == "TopicName"
+    assert on(failed) == prod.outputs["JobEventsTopicArn"]["Value"]["Ref"] + ".TopicName"
+
+
+def test_records_that_are_removed_before_their_time_are_noticed(prod: Template) -> None:
+    (alarm,) = about(prod, names.RECORDS_LOST)
+    assert (alarm["Threshold"], alarm["Statistic"], alarm["TreatMissingData"]) == (1, "Sum", "notBreaching")
 
 
 def test_an_address_is_subscribed_to_the_alerts(prod: Template, synthesize: Synthesize) -> None:

@@ -39,7 +39,7 @@ def test_no_record_blocks_its_shard_and_none_is_lost(prod: Template) -> None:
 
 def test_the_stream_lets_through_what_somebody_must_hear_of(prod: Template) -> None:
     """STR-10: what marks a job as handed over removes `due_shard`, and so does not come back."""
-    (wanted,) = mapping(prod, "dispatch")["FilterCriteria"]["Filters"]
+    wanted, _ = mapping(prod, "dispatch")["FilterCriteria"]["Filters"]
     assert json.loads(wanted["Pattern"]) == {
         "dynamodb": {
             "Keys": {"sk": {"S": ["job"]}},
@@ -47,6 +47,18 @@ def test_the_stream_lets_through_what_somebody_must_hear_of(prod: Template) -> N
                 "status": {"S": list(names.HEARD)},
                 "due_shard": {"S": [{"exists": True}]},
             },
+        }
+    }
+
+
+def test_and_records_that_are_removed_while_something_is_still_due(prod: Template) -> None:
+    """On AWS filters of a DynamoDB stream look at `dynamodb` alone: a removal is what has no new image."""
+    _, lost = mapping(prod, "dispatch")["FilterCriteria"]["Filters"]
+    assert json.loads(lost["Pattern"]) == {
+        "dynamodb": {
+            "Keys": {"sk": {"S": ["job"]}},
+            "NewImage": {"sk": {"S": [{"exists": False}]}},
+            "OldImage": {"due_shard": {"S": [{"exists": True}]}},
         }
     }
 
@@ -99,6 +111,17 @@ def test_sources_that_can_list_their_events_are_compared_with_the_uploads(synthe
     (secrets,) = [s for s in template.statements("sweep") if "secretsmanager:GetSecretValue" in listed(s["Action"])]
     assert "secret:shop/list-??????" in json.dumps(secrets["Resource"])
     assert "shop/key" not in json.dumps(secrets["Resource"])
+
+
+def test_only_a_sweep_of_listed_sources_may_read_by_the_page_and_keep_large_inputs(
+    prod: Template, synthesize: Synthesize
+) -> None:
+    shop = {
+        "tenant": "acme", "task": "summarize", "scheme": "hmac-sha256", "secret": "shop/key", "header": "x-signature",
+        "id": "/id", "list": {"plugin": "http_event_list", "url": "https://shop.test/events"},
+    }  # fmt: skip
+    more = synthesize(sources={"shop": shop}).permissions("sweep") - prod.permissions("sweep")
+    assert {action for action, _ in more} == {"dynamodb:BatchGetItem", "s3:PutObject"}
 
 
 def test_the_sweep_may_go_on_by_itself_and_is_not_taken_for_a_loop_that_nobody_meant(prod: Template) -> None:

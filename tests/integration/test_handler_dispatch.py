@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from lambdas.adapters import clock
+from lambdas.adapters.dynamodb import from_item
+from lambdas.contracts import names
 from lambdas.core import changes, times
 from lambdas.core.job import from_record
+from local.metrics.emf import values
 from tests.integration.cloud import Cloud, Context
 from tests.integration.conftest import Lines, Load
 from tests.integration.events import failures, sequence, sqs, sqs_record, stream, stream_record
@@ -112,7 +115,10 @@ def test_a_whole_batch_goes_in_few_calls(cloud: Cloud, dispatch: ModuleType):
 
 # --- what is not ---------------------------------------------------------------------------------
 def test_str_03_a_removal_without_a_new_image_is_ignored(cloud: Cloud, dispatch: ModuleType):
-    assert run(dispatch, stream_record(None, completed())) == []
+    """Its time to live is over, long after everybody was told."""
+    told = completed()
+    over = changes.hand_over(from_record(told), now=clock.now()).applied_to(told)
+    assert run(dispatch, stream_record(None, over)) == []
     assert sent(cloud) == 0
 
 
@@ -259,6 +265,26 @@ def test_an_unreadable_record_whose_letter_cannot_be_sent_fails_its_item(cloud: 
     bad = broken()["no tenant"]
     cloud.wire.refuse("SendMessageBatch", "AccessDenied", 403)
     assert run(dispatch, bad) == [sequence(bad)]
+
+
+@pytest.mark.parametrize("removed", [pending(), processing(), completed(), failed()], ids=lambda one: one["status"])
+def test_a_record_that_is_removed_while_something_is_due_is_kept_in_a_letter_and_counted(
+    cloud: Cloud, dispatch: ModuleType, capsys: pytest.CaptureFixture[str], removed: dict[str, Any]
+):
+    good = cloud.put(pending())
+    assert run(dispatch, stream_record(None, removed), stream_record(good)) == []
+    (letter,) = cloud.bodies(cloud.dispatch_letters_url)
+    assert letter["payload"]["reason"] == "RECORD_LOST"
+    kept = json.loads(letter["payload"]["body"])["dynamodb"]["OldImage"]
+    assert from_item(kept) == removed
+    (told,) = (value for line in capsys.readouterr().out.splitlines() for value in values(line))
+    assert (told.about.name, told.value) == (names.RECORDS_LOST, 1)
+
+
+def test_a_lost_record_whose_letter_cannot_be_sent_fails_its_item(cloud: Cloud, dispatch: ModuleType):
+    lost = stream_record(None, pending())
+    cloud.wire.refuse("SendMessageBatch", "AccessDenied", 403)
+    assert run(dispatch, lost) == [sequence(lost)]
 
 
 def test_every_line_about_a_job_has_its_ids(cloud: Cloud, dispatch: ModuleType, lines: Lines):

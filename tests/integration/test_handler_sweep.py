@@ -212,11 +212,22 @@ def test_each_sweep_tells_the_age_of_the_oldest_open_job(
     for age in ages:
         cloud.put(due(pending(not_before=soon(-age))))
     run(sweep)
-    counted, told = metrics(capsys.readouterr().out)
+    counted, told, listened = metrics(capsys.readouterr().out)
     assert number(counted, names.SWEEP_TROUBLES) == 0
+    assert names.LISTENERS in listened
     assert number(counted, names.DUE_JOBS) == len(ages)
     assert number(told, names.OLDEST_OPEN_JOB) == pytest.approx(oldest, abs=3)
     assert told["_aws"]["CloudWatchMetrics"][0]["Namespace"] == names.METRIC_NAMESPACE
+
+
+def test_a_topic_that_cannot_be_asked_who_listens_is_a_trouble_and_ends_no_sweep(
+    cloud: Cloud, sweep: ModuleType, capsys: pytest.CaptureFixture[str], lines: Lines
+):
+    cloud.wire.refuse("GetTopicAttributes", "AuthorizationError", 403)
+    assert run(sweep)["state"] == "DONE"
+    *_, told = metrics(capsys.readouterr().out)
+    assert number(told, names.SWEEP_TROUBLES) == 1
+    assert lines.of("listeners_unknown")
 
 
 def number(told: dict[str, Any], metric: str) -> float:

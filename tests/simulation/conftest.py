@@ -46,3 +46,14 @@ def stage(module_stage: Stage) -> Stage:
 def nonce() -> str:
     """A word that no other test's input has: inputs that are equal share their answers."""
     return uuid.uuid4().hex
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules that say `IN_ORDER` are one story: their tests run as they were written, not as they were drawn."""
+    of = [getattr(item, "module", None) for item in items]
+    for module in {one for one in of if getattr(one, "IN_ORDER", False)}:
+        places = [at for at, one in enumerate(of) if one is module]
+        told = sorted((items[at] for at in places), key=lambda item: item.reportinfo()[1] or 0)
+        for at, item in zip(places, told, strict=True):
+            items[at] = item

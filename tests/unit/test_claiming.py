@@ -30,11 +30,13 @@ from tests.fakes import FakeJobStore, Trouble
 LIMITS = Limits()
 
 
-def _claim(store: FakeJobStore, attempt: int = 0, *, now: datetime = NOW, claim_id: str = "me") -> Outcome:
+def _claim(
+    store: FakeJobStore, attempt: int = 0, *, now: datetime = NOW, claim_id: str = "me", ends_s: float = 120
+) -> Outcome:
     return claim(
         Hint(JOB_ID, attempt, 0),
         claim_id=claim_id,
-        invocation_ends=later(120),
+        invocation_ends=later(ends_s),
         now=now,
         max_tries=5,
         store=store,
@@ -195,17 +197,25 @@ def test_n4_a_claim_pulls_in_a_look_that_a_backlog_pushed_far_ahead() -> None:
     assert _now(store)["due_at"] == times.text(later(130))
 
 
-@pytest.mark.parametrize("due_s", [-60, 120, 430])
-def test_n4_a_look_within_a_sweep_period_after_the_lease_costs_no_write(due_s: int) -> None:
+@pytest.mark.parametrize("due_s", [-60, 120, 130])
+def test_n4_a_look_before_the_lease_ends_costs_no_write(due_s: int) -> None:
     store = FakeJobStore(any_record(due_at=later(due_s)))
     _claim(store)
     assert store.calls == ["claim"]
 
 
-def test_n4_the_first_look_that_is_too_late_is_one_millisecond_after_that() -> None:
-    store = FakeJobStore(any_record(due_at=later(430.001)))
+@pytest.mark.parametrize("due_s", [130.001, 300, 430])
+def test_n4_a_job_that_a_sweep_has_sent_again_is_looked_for_when_its_lease_ends(due_s: float) -> None:
+    store = FakeJobStore(any_record(due_at=later(due_s)))
     _claim(store)
     assert store.calls == ["claim", "pull_due"]
+    assert _now(store)["due_at"] == times.text(later(130))
+
+
+def test_a_fresh_job_that_is_claimed_late_in_an_invocation_costs_no_second_write() -> None:
+    store = FakeJobStore(any_record(due_at=later(LIMITS.grace_s)))
+    _claim(store, ends_s=75)
+    assert store.calls == ["claim"]
 
 
 @pytest.mark.parametrize("trouble", [Trouble.REFUSED, Trouble.UNSENT, Trouble.UNHEARD])
