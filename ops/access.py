@@ -32,7 +32,7 @@ class Access:
 
     @property
     def is_local(self) -> bool:
-        return is_loopback(httpx.URL(self.url).host)
+        return is_local(httpx.URL(self.url))
 
     def pass_for(self, *, admin: bool) -> httpx.Auth:
         """What lets a request in. Failure without credentials, or without a region to sign for."""
@@ -65,6 +65,11 @@ def _valid(url: str) -> str:
     if parsed.scheme == "http" and not is_loopback(parsed.host):
         raise usage("--url must be https:// for anything but this machine: signatures and tokens are secrets")
     return url.rstrip("/")
+
+
+def is_local(url: httpx.URL) -> bool:
+    """The local runtime, which speaks no TLS. Who does, and has a certificate that counts, is trusted like any host."""
+    return url.scheme == "http" and is_loopback(url.host)
 
 
 def is_loopback(host: str) -> bool:

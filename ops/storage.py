@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from ops.access import is_loopback
+from ops.access import is_local
 from ops.exits import Exit, Failure
 
 PATIENCE = httpx.Timeout(60.0, connect=5.0)
@@ -56,7 +56,7 @@ def _answered(place: str, ask: Callable[[httpx.Client], httpx.Response]) -> http
 
 def _is_here(place: str) -> bool:
     try:
-        return is_loopback(httpx.URL(place).host)
+        return is_local(httpx.URL(place))
     except httpx.InvalidURL:
         raise Failure(Exit.UNREACHABLE, "the API granted something that is no URL") from None
 

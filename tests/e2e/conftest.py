@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.e2e.sources import SETTING
 from tests.e2e.target import LocalStack, Target, deployed
 
 
@@ -15,9 +16,9 @@ from tests.e2e.target import LocalStack, Target, deployed
 def stack() -> Iterator[Target]:
     url = os.environ.get("NEVERDROP_URL")
     if url:
-        yield deployed(url)
+        yield deployed(url, os.environ.get("NEVERDROP_STACK"))
         return
-    local = LocalStack()
+    local = LocalStack("--settings", SETTING)
     try:
         yield local.ready()
     finally:

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.error import HTTPError
@@ -62,19 +62,26 @@ class Target:
     def request(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """One request; a throttled one (429) is sent again, as every client of an API Gateway must."""
-        for _ in range(100):
+        """One request; a throttled one is sent again, as every client of an API Gateway must. Deployed, 503 is one,
+        too: Lambda has no room."""
+        throttled = {429} if self.is_local else {429, 503}
+        for attempt in range(100):
             answer = self._request(method, path, body, dict(headers or {}))
-            if answer.status != 429:
+            if answer.status not in throttled:
                 break
-            time.sleep(0.3)
+            time.sleep(min(0.3 + 0.1 * attempt, 2))
         return answer
 
     def _request(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
         url = path if path.startswith("http") else self.api + path
-        signed = headers if self.is_local else headers | _signature(method, url, body, headers)
+        return self.unsigned(
+            method, url, body, headers if self.is_local else headers | signature(method, url, body, headers)
+        )
+
+    def unsigned(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+        """One request as it is, to wherever."""
         try:
-            with _OPENER.open(Request(url, body, signed, method=method), timeout=40) as answer:
+            with _OPENER.open(Request(url, body, dict(headers), method=method), timeout=40) as answer:
                 return Answer(answer.status, {k.lower(): v for k, v in answer.headers.items()}, answer.read())
         except HTTPError as error:
             with error:
@@ -237,14 +244,16 @@ def eventually(look: Callable[[], T], wanted: Callable[[T], bool], *, patience_s
         time.sleep(0.1)
 
 
-def deployed(url: str) -> Target:
-    """The stack that `make smoke URL=…` names; its outputs come from CloudFormation."""
+def deployed(url: str, name: str | None = None) -> Target:
+    """The stack that `make smoke URL=…` names; its outputs come from CloudFormation. Behind an address of another
+    kind, like a domain of your own, its `name` says which it is."""
     stacks = boto3.client("cloudformation").describe_stacks()["Stacks"]
     for stack in stacks:
         outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
-        if outputs.get("ApiUrl", "").rstrip("/") == url.rstrip("/"):
+        if stack["StackName"] == name if name else outputs.get("ApiUrl", "").rstrip("/") == url.rstrip("/"):
             return Target(url.rstrip("/"), outputs)
-    raise LookupError(f"no stack of this account and region has the output ApiUrl = {url}")
+    wanted = f"is named {name}" if name else f"has the output ApiUrl = {url}"
+    raise LookupError(f"no stack of this account and region {wanted}")
 
 
 class LocalStack:
@@ -282,8 +291,14 @@ def _as(tenant: str | None) -> dict[str, str]:
     return {"x-local-tenant": tenant} if tenant else {}
 
 
-def _signature(method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> dict[str, str]:
-    session = boto3.Session()
+@cache
+def _session() -> boto3.Session:
+    return boto3.Session()
+
+
+def signature(method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers with which a request comes in: signed by the credentials that boto3 finds."""
+    session = _session()
     request = AWSRequest(method, url, data=body, headers=dict(headers))
     credentials = session.get_credentials()
     assert credentials is not None, "no AWS credentials to sign with"

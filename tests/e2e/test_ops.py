@@ -83,7 +83,6 @@ def test_dead_letters_are_brought_back_when_their_canary_lives(target: Target, n
     assert target.final(again.split(".")[0])["status"] == "COMPLETED"
 
 
-@pytest.mark.local_only
 def test_a_job_is_uploaded_swept_past_and_deleted(target: Target, nonce: str, tmp_path: Path) -> None:
     (tmp_path / "call.txt").write_text(f"ANN: {nonce}", "utf-8")
     uploaded = ops(target, "upload", str(tmp_path / "call.txt"), "--type", "summarize", "--wait", "--json")
