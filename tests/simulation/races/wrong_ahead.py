@@ -1,0 +1,101 @@
+"""Wrong protocols of the rows that are not built yet, and the worlds in which ours is explored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from lambdas.core.protocol import Rule
+from tests.simulation.races import approvals, deliveries, properties, workflows
+from tests.simulation.races.ahead import RULES_AHEAD
+from tests.simulation.races.world import World
+from tests.simulation.races.wrong import rules_of
+
+Make = Callable[..., World]
+WORLDS: tuple[Make, ...] = (approvals.world, workflows.world, deliveries.world)
+
+
+@dataclass(frozen=True)
+class WrongAhead:
+    """As `wrong.Wrong`, in the world that `make` makes."""
+
+    name: str
+    make: Make
+    breaks: str
+    faults: Mapping[str, int] = field(default_factory=dict)
+    rules: Callable[[], Mapping[str, Rule]] = lambda: RULES_AHEAD
+    flags: frozenset[str] = frozenset()
+
+    def world(self) -> World:
+        return self.make(self.faults, rules=self.rules(), flags=self.flags)
+
+
+def _dropping(*names: str) -> Callable[[], Mapping[str, Rule]]:
+    return rules_of(*names, among=RULES_AHEAD)
+
+
+WRONG_AHEAD = (
+    WrongAhead(
+        "nobody asks again when the question was lost",
+        approvals.world, properties.STUCK, {"loss": 1}, flags=frozenset({"nobody asks again"}),
+    ),
+    WrongAhead(
+        "a decision does not say to which question",
+        approvals.world, approvals.OTHER_QUESTION, {"dup": 1}, _dropping("decide: step = step"),
+    ),
+    WrongAhead(
+        "a decision does not look at the status",
+        approvals.world, properties.OVERWRITTEN, {"cancel": 1}, _dropping("decide: status = seen_status"),
+    ),
+    WrongAhead(
+        "whoever asks does not look at the status",
+        approvals.world, properties.OVERWRITTEN, {"cancel": 1}, _dropping("ask: status = PROCESSING"),
+    ),
+    WrongAhead(
+        "that a question was asked is written whatever has become of it",
+        approvals.world, properties.STILL_DUE, {"cancel": 1}, _dropping("asked: status = seen_status"),
+    ),
+    WrongAhead(
+        "an execution is named by the attempt",
+        workflows.world, workflows.TWO_AT_ONCE, {"crash": 1}, flags=frozenset({"named by attempt"}),
+    ),
+    WrongAhead(
+        "the collector needs a job that is held, and the sweep reaps without asking",
+        workflows.world, workflows.DONE_AND_FAILED, {"crash": 1}, workflows.processing_alone,
+        frozenset({"the sweep does not describe"}),
+    ),
+    WrongAhead(
+        "the sweep gives up without asking what became of the execution",
+        workflows.world, workflows.UNHEEDED, {"crash": 2}, flags=frozenset({"the sweep does not describe"}),
+    ),
+    WrongAhead(
+        "the collector takes any run's result",
+        workflows.world, workflows.OTHER_RUN, {"cancel": 1, "retry": 1}, _dropping("collect: run = run"),
+    ),
+    WrongAhead(
+        "the collector does not look at the status",
+        workflows.world, properties.OVERWRITTEN, {"cancel": 1},
+        _dropping("collect: status in PENDING/PROCESSING"),
+    ),
+    WrongAhead(
+        "a bad end does not look at the status",
+        workflows.world, properties.OVERWRITTEN, {"cancel": 1}, _dropping("run_again: status = PROCESSING"),
+    ),
+    WrongAhead(
+        "the lease of an execution is written whatever has become of the job",
+        workflows.world, workflows.FOREIGN_LEASE, {"cancel": 1, "retry": 1},
+        _dropping("adopt: attempt = attempt", "adopt: claim_id = claim_id"),
+    ),
+    WrongAhead(
+        "the state of a delivery is kept in its job's record",
+        deliveries.world, deliveries.TOLD_AGAIN, {}, flags=frozenset({"on the job"}),
+    ),
+    WrongAhead(
+        "a delivery is created whether or not it is there",
+        deliveries.world, properties.REUSED, {"dup": 1}, _dropping("accept: no pk"),
+    ),
+    WrongAhead(
+        "a delivery is not in the index of what is due",
+        deliveries.world, properties.STUCK, {"loss": 1}, flags=frozenset({"no sweep"}),
+    ),
+)  # fmt: skip
