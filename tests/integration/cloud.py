@@ -18,6 +18,7 @@ from lambdas.adapters.dynamodb import from_item, to_item
 from lambdas.contracts import names
 from local.stack.stack import Stack
 from tests.integration.wire import Wire
+from tests.permissions.in_process import EYES, InProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 REGION = "us-east-1"
@@ -44,11 +45,14 @@ class Cloud:
     heard_url: str = ""
     _clients: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.in_process = InProcess(self.stack)
+
     def client(self, service: str) -> Any:
         """For the test's own eyes; adapters get one with our retry settings."""
         if service not in self._clients:
             create: Any = boto3.client
-            self._clients[service] = create(service, region_name=REGION)
+            self._clients[service] = create(service, region_name=REGION, config=EYES)
         return self._clients[service]
 
     def environment(self, role: str) -> dict[str, str]:

@@ -72,6 +72,7 @@ def provisioned(synthesized: templates.Template) -> Iterator[Cloud]:
         clients.client.cache_clear()
         any_endpoint: Any = None  # moto sits inside boto3: the API's own hosts are meant
         cloud = Cloud(provision(synthesized, any_endpoint), wire)
+        wire.answered = cloud.in_process.sent
         cloud.open_buckets()
         cloud.listen()
         cloud.wipe()  # S3 has sent its test event
@@ -185,6 +186,7 @@ def load_handler(cloud: Cloud, lines: Lines, monkeypatch: pytest.MonkeyPatch) ->
         for name, setting in settings.items():
             monkeypatch.setenv(name, str(setting))
         module = importlib.import_module(f"lambdas.handlers.{role}")
+        monkeypatch.setattr(module, "handler", cloud.in_process.of(role, module.handler, as_deployed=not settings))
         module.parts.cache_clear()
         loaded.append(module)
         return module

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -84,7 +85,10 @@ class Operator:
 def operator(cloud: Cloud, load_handler: Load, monkeypatch: pytest.MonkeyPatch) -> Operator:
     monkeypatch.setattr(dead_letters, "PATIENCE_S", 0)  # moto has one server, which does not need to be waited for
     made = Operator(cloud, load_handler("admin"), load_handler("redrive"))
-    monkeypatch.setattr(
-        LambdaFunctions, "start", lambda _self, name, payload: made.started.append((name, dict(payload)))
-    )
+
+    def start(_self: LambdaFunctions, name: str, payload: Mapping[str, Any]) -> None:
+        made.started.append((name, dict(payload)))
+        cloud.in_process.started(name)
+
+    monkeypatch.setattr(LambdaFunctions, "start", start)
     return made

@@ -83,6 +83,14 @@ def test_a_server_error_is_unavailable_and_unknown(cloud: Cloud, store: DynamoJo
     assert cloud.wire.count(operation) == 3
 
 
+def test_a_server_error_that_botocore_does_not_repeat_is_unknown_all_the_same(cloud: Cloud, store: DynamoJobStore):
+    """Its quota of repeats may be used up, too."""
+    cloud.wire.refuse("PutItem", "HttpVersionNotSupported", 505)
+    with pytest.raises(Unavailable) as error:
+        store.create(pending())
+    assert (error.value.unknown, cloud.wire.count("PutItem")) == (True, 1)
+
+
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_broken_connection_is_unavailable_and_unknown(cloud: Cloud, store: DynamoJobStore, operation: str):
     cloud.wire.cut(operation, times=3)
@@ -126,6 +134,17 @@ def test_an_empty_job_id_is_refused_before_anything_is_sent(cloud: Cloud, store:
 def test_the_record_is_read_consistently_before_anybody_decides(cloud: Cloud, store: DynamoJobStore):
     store.read(an_id())
     assert '"ConsistentRead": true' in cloud.wire.sent[-1].body
+
+
+def test_of_many_writes_those_that_were_not_written_are_told_and_the_others_stand(cloud: Cloud, store: DynamoJobStore):
+    (one, change), (other, _) = (every_change(clock.now())["push_due"] for _ in range(2))
+    for record in (one, other):
+        store.create(record)
+    cloud.wire.refuse("UpdateItem", "AccessDeniedException", part=one["pk"])
+    troubles = store.apply_many([(one["pk"], change), (other["pk"], change)])
+    assert troubles.keys() == {one["pk"]}
+    assert "AccessDeniedException" in troubles[one["pk"]]
+    assert (store.read(one["pk"]), store.read(other["pk"])) == (one, change.applied_to(other))
 
 
 class Pages:

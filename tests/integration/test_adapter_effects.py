@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -218,6 +219,39 @@ def test_an_effect_once_whose_end_cannot_be_recorded_is_known_to_this_try_alone(
     with pytest.raises(Permanent) as unknown:
         perform(effects, "once", act)
     assert (unknown.value.code, act.times) == ("OUTCOME_UNKNOWN", 1)
+
+
+def test_a_start_that_landed_and_was_not_heard_of_is_withdrawn_and_may_be_tried_again(
+    cloud: Cloud, effects: DynamoEffects
+):
+    act = Acting()
+    cloud.wire.lose("PutItem", times=3)  # botocore's repeats too
+    with pytest.raises(Unavailable):
+        perform(effects, "once", act)
+    assert act.times == 0
+    assert perform(effects, "once", act) == {"result": "sent"}
+
+
+def test_what_an_effect_raised_comes_out_even_when_its_row_cannot_be_freed(cloud: Cloud, effects: DynamoEffects):
+    cloud.wire.refuse("DeleteItem", "InternalServerError", 500)
+    with pytest.raises(ValueError, match="no such address"):
+        perform(effects, "repeatable", Acting(ValueError("no such address")))
+
+
+@pytest.mark.parametrize("happened", [True, False])
+def test_who_comes_late_with_an_effect_once_changes_nothing_in_anothers_start(
+    cloud: Cloud, effects: DynamoEffects, happened: bool
+):
+    def act() -> dict[str, Any]:
+        (mine,) = cloud.answer_rows()
+        cloud.client("dynamodb").put_item(TableName=cloud.answers_table, Item={**mine, "holder": {"S": "another"}})
+        if happened:
+            return {"result": "late"}
+        raise NotDone("it was refused")
+
+    with suppress(NotDone):
+        effects.once(KEY, act)
+    assert [(row["status"]["S"], row["holder"]["S"]) for row in cloud.answer_rows()] == [("STARTED", "another")]
 
 
 def test_a_late_holder_of_a_repeatable_effect_replaces_no_result(cloud: Cloud, travel: Any):

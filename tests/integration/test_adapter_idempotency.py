@@ -166,6 +166,13 @@ def test_forgetting_a_large_answer_deletes_its_object_too(cloud: Cloud, answers:
     assert cloud.objects(cloud.results_bucket) == {}
 
 
+def test_somebody_elses_large_answer_is_not_forgotten_and_its_object_stays(cloud: Cloud, answers: PowertoolsAnswers):
+    ask(answers, Counting(LARGE))
+    answers.forget(KEY, "acme", "somebody")
+    call = Counting({"text": "?"})
+    assert (ask(answers, call).value, call.calls) == (LARGE, 0)
+
+
 def test_a_row_whose_object_is_gone_leads_to_a_new_call(cloud: Cloud, answers: PowertoolsAnswers):
     ask(answers, Counting(LARGE))
     cloud.client("s3").delete_object(Bucket=cloud.results_bucket, Key=ids.answer_key("acme", KEY))
@@ -335,6 +342,43 @@ def test_idem_25_a_late_failure_does_not_free_a_successor_in_progress(cloud: Clo
     assert only_row(cloud)["status"]["S"] == "INPROGRESS"
     with pytest.raises(AnswerPending):
         ask(answers_of(cloud), Counting({"text": "?"}), patience_s=0)
+
+
+def test_idem_25_a_late_save_does_not_stand_for_the_successors_call_under_way(
+    cloud: Cloud, travel: time_machine.Traveller
+):
+    """Else who waits for the successor would get another answer than the one that the successor works with."""
+
+    def die(other: PowertoolsAnswers) -> None:
+        def crash() -> dict[str, Any]:
+            raise Crash
+
+        with pytest.raises(Crash):
+            ask(other, crash)
+
+    assert ask(answers_of(cloud), _overtaken(cloud, travel, die)).value == {"text": "late"}
+    assert only_row(cloud)["status"]["S"] == "INPROGRESS"
+
+
+def test_an_answer_outlives_the_window_of_the_call_that_it_came_from(cloud: Cloud, travel: time_machine.Traveller):
+    ask(answers_of(cloud), Counting({"text": "yes"}))
+    travel.shift(121)
+    call = Counting({"text": "?"})
+    assert (ask(answers_of(cloud), call).value, call.calls) == ({"text": "yes"}, 0)
+
+
+def test_what_is_under_way_is_read_consistently(cloud: Cloud):
+    def crash() -> dict[str, Any]:
+        raise Crash
+
+    with pytest.raises(Crash):
+        ask(answers_of(cloud), crash)
+    with pytest.raises(AnswerPending):
+        ask(answers_of(cloud), Counting({"text": "?"}), patience_s=0)
+    assert [
+        one.body for one in cloud.wire.sent if one.operation == "GetItem" and '"ConsistentRead": true' not in one.body
+    ] == []
+    assert cloud.wire.count("GetItem") > 0
 
 
 # --- trouble with the store ----------------------------------------------------------------------

@@ -149,3 +149,8 @@ def test_a_page_of_large_items_is_whole(ledger: Ledger):
         ledger.create("review", f"letter-{number:02}", {"patch": "x" * 50_000})
     assert [item["sk"] for item in ledger.page("review", "", 25)] == [f"letter-{n:02}" for n in range(25)]
     assert len(ledger.page("review", "letter-24", 25)) == 5
+
+
+def test_an_item_is_read_consistently_before_anybody_decides(cloud: Cloud, table: DynamoLedger):
+    table.read("review", "letter-1")
+    assert '"ConsistentRead": true' in cloud.wire.sent[-1].body

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -91,6 +92,22 @@ def test_sqs_14_what_is_refused_to_the_end_is_told_by_its_position(pauses: list[
     service = Service([], [13], [13], [13])
     assert deliver([message() for _ in range(15)], batch_bytes=100_000, send=service) == {13}
     assert service.seen[1:] == [[10, 11, 12, 13, 14], [13], [13]]
+
+
+class AllButTheSecond:
+    """A client of SQS or SNS that answers 200, and says of each batch's second message that it was not taken."""
+
+    def __getattr__(self, operation: str) -> Callable[..., dict[str, Any]]:
+        return lambda **arguments: {"Successful": [], "Failed": [{"Id": "1", "SenderFault": False}]}
+
+
+@pytest.mark.parametrize(
+    "send", [SqsQueue(AllButTheSecond(), "url").send, SnsTopic(AllButTheSecond(), "arn").publish], ids=["sqs", "sns"]
+)
+def test_sqs_14_what_the_service_says_that_it_did_not_take_is_told(
+    pauses: list[float], send: Callable[[list[Message]], set[int]]
+):
+    assert send([message(), message(), message()]) == {1}
 
 
 @pytest.mark.parametrize(

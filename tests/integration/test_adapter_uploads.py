@@ -230,3 +230,13 @@ def test_an_upload_that_cannot_be_deleted_is_unavailable(cloud: Cloud, bucket: B
     for version in (stored.version, ""):
         with pytest.raises(Unavailable):
             bucket.delete(KEY, version)
+
+
+def test_a_version_that_cannot_be_deleted_is_told_though_s3_answers_200(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+):
+    bucket.put(KEY)
+    refusal = {"Errors": [{"Key": KEY, "Code": "InternalError"}]}
+    monkeypatch.setattr(client("s3"), "delete_objects", lambda **arguments: refusal)
+    with pytest.raises(Unavailable, match="InternalError"):
+        bucket.delete(KEY, "")

@@ -296,6 +296,14 @@ def test_batch_12_one_that_cannot_be_claimed_is_reported_and_the_others_are_done
     ]  # fmt: skip
 
 
+def test_batch_12_a_suspect_that_cannot_be_claimed_is_reported_like_a_fresh_one(bench: Bench, cloud: Cloud):
+    jobs = [bench.job(text=f"call {number}") for number in range(3)]
+    messages = [message(job, receives=2) for job in jobs]
+    cloud.wire.refuse("UpdateItem", "AccessDeniedException", part=jobs[1]["pk"])
+    assert bench.run(*messages) == [messages[1]["messageId"]]
+    assert [bench.status(job) for job in jobs] == [names.COMPLETED, names.PENDING, names.COMPLETED]
+
+
 def test_batch_04_when_all_fail_all_are_reported_and_nothing_is_raised(bench: Bench, cloud: Cloud):
     messages = [message(bench.job()) for _ in range(3)]
     cloud.wire.refuse("UpdateItem", "AccessDeniedException")

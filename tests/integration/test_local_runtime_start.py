@@ -47,6 +47,18 @@ def test_moto_22_mapping_that_lambda_refuses_is_refused(tmp_path, function, queu
         start(toy).start()
 
 
+def test_mapping_of_a_stream_without_permission_to_list_streams_is_refused(tmp_path):
+    """https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-eventsourcemapping.html"""
+    toy = Toy(tmp_path)
+    toy.function("follow", NOTHING)
+    toy.table("Table")
+    toy.mapping("follow", "Table", "StreamArn", StartingPosition="LATEST")
+    statement = toy.resources["Role"]["Properties"]["Policies"][0]["PolicyDocument"]["Statement"][0]
+    statement["Action"] = [f"dynamodb:{action}" for action in ("DescribeStream", "GetRecords", "GetShardIterator")]
+    with pytest.raises(TemplateError, match="dynamodb:ListStreams"):
+        start(toy).start()
+
+
 def test_mapping_without_permission_to_consume_is_refused(tmp_path):
     toy = Toy(tmp_path)
     toy.function("work", NOTHING)

@@ -49,6 +49,8 @@ class Wire:
     """`lose`: done, but the reply is lost. `cut`: broken before it was done. `refuse`: answered with an error."""
 
     sent: list[Sent] = field(default_factory=list)
+    answered: Callable[[str, str, AWSPreparedRequest, int], object] = lambda service, operation, request, status: None
+    """Hears of each request that moto answered."""
     _faults: list[_Fault] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -87,7 +89,10 @@ class Wire:
         self.sent.append(Sent(service, operation, body))
         fault = self._next_fault(operation, body)
         if fault is None:
-            return moto()
+            answer = moto()
+            if answer is not None:  # else moto does not play the host, such as that of the model server
+                self.answered(service, operation, request, answer.status_code)
+            return answer
         if fault.act == "refuse":
             return _refusal(service, fault, request.url)
         if fault.act == "lose":

@@ -69,9 +69,9 @@ def test_every_relative_link_leads_to_a_page_and_a_heading_that_exist(page: Path
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_make_target_that_is_named_exists(page: Path) -> None:
-    known = set(re.findall(r"^([a-z][a-z-]*):", text_of(ROOT / "Makefile"), flags=re.MULTILINE))
+    known = set(re.findall(r"^([a-z][a-z0-9-]*):", text_of(ROOT / "Makefile"), flags=re.MULTILINE))
     code = "\n".join(CODE.findall(text_of(page)))
-    named = set(re.findall(r"(?:^|[`\s])make ([a-z][a-z-]*)", code, flags=re.MULTILINE))
+    named = set(re.findall(r"(?:^|[`\s])make ([a-z][a-z0-9-]*)", code, flags=re.MULTILINE))
     assert named <= known
 
 

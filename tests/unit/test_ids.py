@@ -24,8 +24,8 @@ def test_job_ids_of_other_tenants_routes_or_keys_never_collide(one: tuple[str, .
 
 def test_a_separator_moved_from_the_key_into_the_tenant_makes_another_job() -> None:
     shifted = [
-        ("a", "/jobs", "x|/jobs|y"),
-        ("a|/jobs|x", "/jobs", "y"),
+        ("a", "/jobs", "x|POST|/jobs|y"),
+        ("a|POST|/jobs|x", "/jobs", "y"),
         ('a","POST', "/jobs", "y"),
         ("a", "/jobs", "y"),
     ]

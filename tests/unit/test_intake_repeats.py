@@ -9,6 +9,7 @@ import pytest
 from lambdas.core import ids
 from lambdas.core.canonical import canonical, sha256
 from lambdas.core.intake import Accepted, ForeignRecord
+from lambdas.core.job import UnreadableRecord
 from lambdas.core.problems import Problem
 from tests.builders import TENANT, any_body, any_request
 from tests.fakes import Trouble
@@ -148,6 +149,18 @@ def test_an_unknown_outcome_that_nobody_can_read_is_503_unknown_and_carries_the_
     assert (problem.status, problem.kind) == (503, "unknown")
     assert problem.body()["job_id"] in entrance.store.records
     assert "same Idempotency-Key" in problem.detail
+
+
+def test_a_record_that_nobody_can_read_is_503_unknown_and_no_acknowledgement() -> None:
+    entrance = Entrance()
+
+    def spoilt(call: str) -> None:
+        raise UnreadableRecord("an attribute of a kind that no record of ours has")
+
+    entrance.store.before = spoilt
+    problem = _problem(entrance.send(key="k"))
+    assert (problem.status, problem.kind) == (503, "unknown")
+    assert problem.job_id == ids.job_id_from_key(TENANT, "POST", "/jobs", "k")
 
 
 def test_a_certain_refusal_of_a_repeat_still_answers_the_job_that_stands_there() -> None:

@@ -113,6 +113,16 @@ def test_no_secret_goes_to_a_port_of_this_machine(recorder: Recorder) -> None:
         assert request.headers["x-local-tenant"] == "alpha"
 
 
+def test_who_shows_a_certificate_on_this_machine_gets_a_signature(recorder: Recorder) -> None:
+    """An emulator of AWS, or the end of a tunnel; the local runtime has none."""
+    for client in api(reach("https://127.0.0.1:4566/stage", None, None, None, "eu-west-3"), recorder):
+        client.job("j")
+    carried, wanted = signature_of(recorder.requests[0])
+    assert carried == wanted
+    with pytest.raises(Failure, match="verified identity"):
+        reach("https://localhost:4566", None, "alpha", None, None)
+
+
 @pytest.mark.parametrize(
     ("host", "region"),
     [

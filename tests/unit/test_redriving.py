@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lambdas.contracts.names import CANCELLED, COMPLETED, FAILED
+from lambdas.contracts.names import CANCELLED, COMPLETED, FAILED, REDRIVE_SK
 from lambdas.core.letters import canary, redrive
 from lambdas.core.letters.letter import INBOX, URGENT, WORK, read
 from lambdas.core.letters.redrive import DONE, ROUNDS_MAX, RUNNING, STOPPED
@@ -71,12 +71,24 @@ def test_copies_of_a_letter_are_sent_once_and_all_removed() -> None:
     assert (run.moved, len(place.moved()), place.work.lying) == (1, 1, {})
 
 
+def test_a_letter_lies_there_until_its_queue_has_taken_it() -> None:
+    place = Mortuary(5)
+    lying: list[int] = []
+    place.queues[WORK] = FakeSender(lambda message: lying.append(len(place.work.lying)) or False)  # type: ignore[func-returns-value]
+    place.ask(group=GROUP, rate=1_000)
+    place.round()
+    assert (lying, place.work.lying) == ([5] * 5, {})
+
+
 def test_what_dies_again_meanwhile_is_left_for_the_next_redrive() -> None:
     """Else a cause that was not repaired would go round for ever."""
     place = Mortuary(12)
 
     def die_again(message: Any) -> bool:
-        place.work.add(dead(len(place.queues[WORK].sent), attempt=2, sent_at=place.clock() + (later(1) - later(0))))
+        number = len(place.queues[WORK].sent)
+        if number < 50:  # then whoever would go round stops as well
+            place.store.records[an_id(number)] = failed(number, attempt=3)
+            place.work.add(dead(number, attempt=3, sent_at=place.clock() + (later(1) - later(0))))
         return False
 
     place.queues[WORK] = FakeSender(die_again)
@@ -355,6 +367,19 @@ def test_a_second_delivery_of_a_round_does_nothing() -> None:
     assert redrive.begin("0" * 32, 1, "one", now=place.clock(), ledger=place.ledger) is None
 
 
+def test_one_that_has_ended_at_this_moment_is_not_gone_on_with() -> None:
+    place = Mortuary(3)
+    place.ask(group=GROUP)
+
+    def ends(call: str) -> None:
+        if call == "save":
+            place.ledger.items[f"redrive#{REDRIVE_ID}", REDRIVE_SK]["state"] = STOPPED
+
+    place.ledger.before = ends
+    assert redrive.begin(REDRIVE_ID, 1, "one", now=place.clock(), ledger=place.ledger) is None
+    assert found(place).state == STOPPED
+
+
 def test_two_redrives_of_one_queue_take_turns() -> None:
     place = Mortuary(3)
     place.ledger.take("redrive-work", "another", place.clock(), later(100))
@@ -445,13 +470,9 @@ def test_a_canary_is_waited_for_over_rounds_and_for_an_hour() -> None:
 def test_killed_between_canary_and_its_record_sends_no_second_canary() -> None:
     place = Mortuary(10)
     place.ask(group=GROUP, canary=2)
-    place.ledger.before = lambda name: None
-    saves = 0
 
     def killing(name: str) -> None:
-        nonlocal saves
-        saves += name == "save"
-        if saves == 3 and place.moved():
+        if name == "save" and place.moved():
             raise Killed
 
     place.ledger.before = killing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -297,6 +298,45 @@ def test_while_one_decision_is_under_way_there_is_no_other() -> None:
     place.clock.advance(review.UNDER_WAY_S)
     told = decided(repairing(letter, None, who=BOB), place)
     assert (told["status"], [one["who"] for one in told["earlier"]]) == ("discarded", [EVE])
+
+
+def _decided_by_another(place: Mortuary, letter: Found) -> Callable[[str], None]:
+    """To be called before each write to the ledger: at this very moment somebody else's decision is recorded."""
+
+    def other(call: str) -> None:
+        if call == "save":
+            item = place.ledger.items[REVIEW_PK, letters.read(WORK, letter).id]
+            item |= {"digest": "another", "who": "arn:aws:iam::1:user/carol", "done": False}
+
+    return other
+
+
+def test_of_two_who_decide_at_one_moment_one_is_refused_and_does_nothing() -> None:
+    letter = unreadable_found(BROKEN)
+    place = holding(letter)
+    place.queues[WORK] = FakeSender(lambda message: True)
+    assert refused(repairing(letter), place).status == 503
+    place.clock.advance(review.UNDER_WAY_S)
+    place.ledger.before = _decided_by_another(place, letter)
+    assert refused(repairing(letter, None, who=BOB), place).status == 409
+    assert len(place.work.visible) == 1
+    assert place.ledger.items[REVIEW_PK, letters.read(WORK, letter).id]["who"] == "arn:aws:iam::1:user/carol"
+
+
+def test_a_decision_that_ends_late_does_not_mark_anothers_as_done() -> None:
+    letter = unreadable_found(BROKEN)
+    place = holding(letter)
+    place.ledger.before = _decided_by_another(place, letter)
+    decided(repairing(letter), place)
+    assert place.ledger.items[REVIEW_PK, letters.read(WORK, letter).id]["done"] is False
+
+
+def test_who_decides_otherwise_about_a_letter_that_is_gone_is_not_told_that_it_was_done() -> None:
+    letter = unreadable_found(BROKEN)
+    place = holding(letter)
+    decided(repairing(letter, None), place)
+    assert refused(repairing(letter, who=BOB), place).status == 404
+    assert decided(repairing(letter, None), place)["done"]
 
 
 def test_a_letter_that_cannot_be_removed_is_told_and_the_repeat_removes_it() -> None:

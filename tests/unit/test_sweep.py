@@ -139,6 +139,7 @@ def test_swp_05_the_record_is_read_again_before_anything_is_done() -> None:
     swept = world.sweep()
     assert (swept.due, swept.left) == (1, 1)
     assert world.outbox.order == []
+    assert "read_many" not in world.store.calls  # which may be behind
 
 
 # --- the depth gate --------------------------------------------------------------------------------
@@ -600,6 +601,34 @@ def test_a_few_hints_do_not_keep_the_cursor_from_moving(monkeypatch: pytest.Monk
     assert len(world.outbox.work) == 1
     assert world.report.cursor["job_id"] != "999"
     assert world.turn.saves > 10
+
+
+def test_wherever_a_sweep_may_be_killed_its_cursor_has_passed_over_nothing_that_is_not_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was gathered for a batch is in the memory of the one that dies."""
+    held = [held_record(pk=f"{n:03d}", lease_until=later(60), due_at=later(-1)) for n in range(30)]
+    hints = [_due(f"{n}", due_at=later(-2)) for n in range(500, 503)]
+    world = World(*held, *hints)
+    shards = len(ids.due_shards())
+
+    def unsent() -> set[str]:
+        at = world.report.cursor
+        passed = {
+            one["pk"]
+            for one in hints
+            if ((int(one["due_shard"]) - at["first"]) % shards, one["due_at"], one["pk"])
+            <= (at["number"], at["due_at"], at["job_id"])
+        }
+        return passed - _jobs(world.outbox.work)
+
+    left_behind: list[set[str]] = []
+    monkeypatch.setattr(stuck, "LOOKS", 7)
+    monkeypatch.setattr(FakeTurn, "save", lambda turn: left_behind.append(unsent()))
+    world.sweep()
+    assert len(left_behind) > 3
+    assert set().union(*left_behind) == set()
+    assert len(world.outbox.work) == len(hints)
 
 
 def test_jobs_for_the_urgent_queue_are_never_held_back_for_the_ordinary_queues_sake() -> None:

@@ -123,6 +123,14 @@ def test_a_dry_run_names_what_is_missing_and_makes_no_job() -> None:
     assert (columns(report), report.ids, world.store.records) == ({"source": 1, "missing": 1}, [job_id(1)], {})
 
 
+def test_wherever_it_may_be_killed_the_pages_before_its_cursor_are_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World([event(1)], [event(2)], [event(3)])
+    saved: list[tuple[str, int]] = []
+    monkeypatch.setattr(FakeTurn, "save", lambda turn: saved.append((world.report.cursor, len(world.store.records))))
+    world.sweep()
+    assert saved == [("1", 1), ("2", 2)]
+
+
 def test_it_goes_on_from_the_sources_own_cursor() -> None:
     world = World([event(1)], [event(2)], [event(3)])
     left = iter([True])

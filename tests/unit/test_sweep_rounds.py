@@ -14,7 +14,7 @@ from lambdas.core.ports import Unavailable
 from lambdas.core.sweeping import asking
 from lambdas.core.sweeping.asking import Order, ask, certificate_of, known_parts, order_of
 from lambdas.core.sweeping.report import PartFailed, Report, Stepwise, Turn
-from lambdas.core.sweeping.rounds import STARTS_MAX, Rounds
+from lambdas.core.sweeping.rounds import ROUNDS_MAX, STARTS_MAX, Rounds
 from tests.fakes import FakeClock, FakeLedger, FakeObjects, Notices, Trouble
 
 INVOCATION_S = 120
@@ -214,6 +214,31 @@ def test_a_killed_sweeps_successor_goes_on_from_its_saved_cursor_under_its_certi
     world.invoke({"sweep_id": "s2"})
     assert world.parts["stuck"].touched == [1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6]
     assert (world.certificate("s1")["status"], world.certificate("s1")["repaired"]) == ("DONE", 6)
+
+
+def test_who_has_lost_its_lease_stops_and_leaves_the_rest_to_its_successor() -> None:
+    world, other = World(), World()
+    other.ledger, other.clock = world.ledger, world.clock
+
+    def frozen(number: int) -> None:
+        if number == 3:
+            world.clock.advance(INVOCATION_S + 11)
+            other.invoke({"sweep_id": "s2"}, holder="another")
+
+    world.parts["stuck"].before = frozen
+    world.invoke({"sweep_id": "s1"})
+    assert world.parts["stuck"].touched == [1, 2, 3]
+    assert "lease_lost" in world.notices.steps
+    assert (world.told, other.parts["stuck"].done) == ([], [1, 2, 3, 4, 5, 6])
+
+
+def test_a_sweep_that_goes_on_without_end_is_ended_by_the_number_of_its_rounds() -> None:
+    world = World()
+    world.steps = 4
+    world.invoke({"sweep_id": "s1", "round": ROUNDS_MAX})
+    assert (world.complete, world.started) == (False, [])
+    world.invoke({"sweep_id": "s2", "round": ROUNDS_MAX - 1})
+    assert [one["round"] for one in world.started] == [ROUNDS_MAX]
 
 
 def test_what_dies_at_one_place_again_and_again_is_given_up_and_begun_anew() -> None:
