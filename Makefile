@@ -5,8 +5,12 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 VENV := .venv
 # test modules at once: each brings a stack of processes, so no more than there are cores
 JOBS ?= 2
+# processes that prove at once; each has a stack, too, and waits for it half of the time
+SHARES ?= 3
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# an emulator of AWS that is not ours, apart from everything else
+SECOND := .venv-ministack
 # those of pyproject.toml without the ones that keep tests on this machine
 SMOKE := --strict-markers --strict-config -ra
 CDK := $(BIN)/npx --yes aws-cdk@2.1148.1
@@ -16,10 +20,10 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test unit check lint synth doctor deploy destroy new-task smoke clean
+.PHONY: help setup demo run test unit check prove prove-pairs prove-permissions prove-mutants prove-races lint synth doctor deploy destroy new-task smoke e2e-ministack clean
 
 help:            ## What there is
-	@awk -F ':.*## ' '/^[a-z-]+: .*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+: .*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY)  ## Install everything into .venv (the other commands do it by themselves)
 
@@ -41,6 +45,21 @@ test: $(READY)   ## All tests, on moto, several modules at once (JOBS=2)
 
 unit: $(READY)   ## The pure rules alone: seconds
 	@$(BIN)/python -m pytest tests/unit $(ARGS)
+
+prove: $(READY)  ## Every crash point of every scenario: minutes (CASE='plain@worker:model/crash', SHARES=2)
+	@$(BIN)/python -m tests.simulation.proof --shares $(SHARES) $(if $(CASE),--case $(CASE)) $(ARGS)
+
+prove-pairs: $(READY) ## The same with two faults in each case: days (ARGS="--sample 0.001 --seed x")
+	@$(BIN)/python -m tests.simulation.proof --pairs --shares $(SHARES) $(ARGS)
+
+prove-permissions: $(READY) ## Which role uses which permission, by the last `make test` that passed (ARGS=folder)
+	@$(BIN)/python -m tests.permissions $(ARGS)
+
+prove-races: $(READY) ## The races as a model: three faults at once, every counter-example: minutes (ARGS="--most 2")
+	@$(BIN)/python -m tests.simulation.races $(ARGS)
+
+prove-mutants: $(READY) ## Each safety line taken away in turn, and its tests turn red (ARGS="--only lease", JOBS=2)
+	@$(BIN)/python -m tests.mutants --jobs $(JOBS) $(ARGS)
 
 lint: $(READY)   ## Format, lint, types, import rules
 	@$(BIN)/ruff format --check .
@@ -69,7 +88,15 @@ new-task: $(READY) ## A new task to start from (NAME=extract-dates)
 
 smoke: $(READY)  ## The portable end-to-end tests against a deployed stack (URL=https://…)
 	@test -n "$(URL)" || { echo "Say which: make smoke URL=https://….execute-api.….amazonaws.com"; exit 1; }
-	@NEVERDROP_URL="$(URL)" $(BIN)/python -m pytest tests/e2e -m "not local_only" -o addopts="$(SMOKE)" -p no:socket $(ARGS)
+	@NEVERDROP_URL="$(URL)" NEVERDROP_STACK="$(STACK)" $(BIN)/python -m pytest tests/e2e -m "not local_only" \
+		-o addopts="$(SMOKE)" -p no:socket $(ARGS)
+
+$(SECOND)/.ready: tests/ministack/requirements.txt | $(READY)
+	@$(BIN)/python -m tests.ministack.environment $(SECOND)
+	@touch $@
+
+e2e-ministack: $(SECOND)/.ready ## The same tests, deployed by the CDK to an emulator of AWS that is not ours
+	@$(BIN)/python -m tests.ministack --home $(SECOND) --cdk "$(CDK)" $(ARGS)
 
 clean:           ## Remove what was built; keep .venv
 	@rm -rf cdk.out .build .pytest_cache .mypy_cache .ruff_cache

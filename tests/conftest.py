@@ -14,6 +14,8 @@ settings.register_profile(
 )
 settings.load_profile("neverdrop")
 
+pytest_plugins = ("tests.permissions.plugin",)
+
 SUITES = ("simulation", "e2e", "integration", "infrastructure", "unit")  # the slowest first: what runs last, runs alone
 
 

@@ -60,15 +60,6 @@ def each(situation: str, *points: Point) -> list[Scenario]:
     return [Scenario(point, strike, situation) for point in points for strike in STRIKES]
 
 
-def killed(scenarios: list[Scenario]) -> list[Scenario]:
-    return [one for one in scenarios if one.strike in KILLS]
-
-
-def gently(scenarios: list[Scenario]) -> list[Scenario]:
-    return [one for one in scenarios if one.strike not in KILLS]
-
-
-MARKS = each("finished", SWEEP_MARK) + each("failed", SWEEP_MARK)
 GROUPS: dict[str, tuple[Callable[[Stage, list[Scenario]], Evidences], list[Scenario]]] = {
     "accept": (plays.play, each("plain", *ACCEPT) + each("large", *ACCEPT_LARGE)),
     "dispatch": (plays.play, each("plain", SEND, *HAND_OVER) + each("failing", LETTER, *HAND_OVER)),
@@ -76,28 +67,6 @@ GROUPS: dict[str, tuple[Callable[[Stage, list[Scenario]], Evidences], list[Scena
     "worker, large": (plays.play, each("large", INPUT, ANSWER, SAVE)),
     "worker, failing": (plays.play, each("failing", *WORKER_FAILING[2:])),
     "worker, model": (lambda stage, _: plays.play_model(stage), [Scenario(MODEL, strike) for strike in MODEL_STRIKES]),
-    # who is killed takes what befalls others in the same invocation with him: the killed ones by themselves
-    "sweep": (plays.play_sweeps, gently(each("lost", SWEEP_READ) + MARKS)),
-    "sweep, killed": (plays.play_sweeps, killed(each("lost", SWEEP_READ) + MARKS)),
-    "sweep, batches": (
-        plays.play_sweeps_one_by_one,
-        each("finished", SWEEP_PUBLISH) + each("failed", SWEEP_LETTER, SWEEP_PUBLISH),
-    ),
-    # apart, so that the sweep comes before the message that a crashed job's queue still holds
-    "sweep, reap": (plays.play_sweeps, gently(each("crashed", SWEEP_REAP))),
-    "sweep, reap, killed": (plays.play_sweeps, killed(each("crashed", SWEEP_REAP))),
-    "sweep, reaped": (plays.play_sweeps_one_by_one, each("crashed", SWEEP_SEND)),
-    "sweep, late": (plays.play_sweeps, gently(each("late", SWEEP_EXPIRE))),
-    "sweep, late, killed": (plays.play_sweeps, killed(each("late", SWEEP_EXPIRE))),
-    "sweep, books": (
-        plays.play_sweeps_one_by_one,
-        [
-            Scenario(point, strike, "lost")
-            for point in (SWEEP_OPEN, SWEEP_TAKE, SWEEP_CLOSE, SWEEP_CERTIFY)
-            for strike in ("crash_after", "timeout_before", "refused")
-        ],
-    ),
-    "sweep, all jobs": (plays.play_sweeps_one_by_one, each("lost", SWEEP_LOOK, SWEEP_DEPTH, SWEEP_SEND, SWEEP_PUSH)),
 }
 ALL = [scenario for _, scenarios in GROUPS.values() for scenario in scenarios]
 
