@@ -16,7 +16,6 @@ FIVE_MINUTES = Duration.minutes(5)
 QUIET = cloudwatch.TreatMissingData.NOT_BREACHING
 LOUD = cloudwatch.TreatMissingData.BREACHING
 AT_LEAST = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
-AT_MOST = cloudwatch.ComparisonOperator.LESS_THAN_OR_EQUAL_TO_THRESHOLD
 BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
 _LATE_S = 180  # until what Lambda reports of an invocation's end is there, with a margin
 
@@ -64,13 +63,6 @@ def growth(metric: cloudwatch.Metric) -> cloudwatch.MathExpression:
     growth too."""
     return cloudwatch.MathExpression(
         expression="DIFF(FILL(told, 0))", using_metrics={"told": metric}, period=metric.period, label="more"
-    )
-
-
-def change(metric: cloudwatch.Metric) -> cloudwatch.MathExpression:
-    """How much more or less than a period ago, of a number that stays as it is where nobody has reported."""
-    return cloudwatch.MathExpression(
-        expression="DIFF(FILL(told, REPEAT))", using_metrics={"told": metric}, period=metric.period, label="change"
     )
 
 

@@ -12,7 +12,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.admin import Admin
-from infra.alarms import AT_MOST, BELOW, FIVE_MINUTES, LOUD, Alarms, change, errors_period, filled, growth
+from infra.alarms import BELOW, FIVE_MINUTES, LOUD, Alarms, errors_period, filled, growth
 from infra.api import STAGE, Api
 from infra.dispatch import Dispatch
 from infra.function import Function
@@ -184,10 +184,9 @@ class Monitoring(Construct):
         """What is published to nobody is published all right: nothing else here would notice."""
         self._alarms.add(
             "ListenersLost",
-            change(self._reported(names.LISTENERS, settings.sweep_period_s, "Minimum")),
-            -1,
+            self._reported(names.LISTENERS_LOST, 2 * settings.sweep_period_s),  # red from one sweep to the next
+            1,
             "A subscription of job events is gone.",
-            compare=AT_MOST,
         )
         failed = notifications.job_events.metric_number_of_notifications_failed(period=FIVE_MINUTES, statistic="Sum")
         self._alarms.add("NotificationsFailed", failed, 1, "A subscriber of job events could not be notified.")

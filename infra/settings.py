@@ -107,8 +107,8 @@ class Settings:
     sweep_period_s: int = number(300, 60, 3600, "time between sweeps, whole minutes")
     sweep_timeout_s: int = number(120, 30, 890, "timeout of sweep; it keeps its last seconds to end in order")
     source_sweep_period_s: int = number(3600, 300, 86_400, "time between comparisons with sources, whole minutes")
-    drift_sweep_period_s: int = number(
-        86_400, 3600, 259_200, "time between looks for results that are gone, whole minutes"
+    drift_sweep_period_s: int = number(  # no more than the period of an alarm
+        86_400, 3600, 86_400, "time between looks for results that are gone, whole minutes"
     )
     sweep_window_days: int = number(30, 1, 365, "how far back sources are compared with the records")
     source_grace_s: int = number(900, 60, 86_400, "events of a source younger than that may still be on their way")

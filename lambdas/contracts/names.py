@@ -123,5 +123,5 @@ SOURCE_MISSING: Final = "SourceMissing"
 DRIFT_FOUND: Final = "DriftFound"
 # records that were removed while something was still due: open jobs, or ends that nobody was told of
 RECORDS_LOST: Final = "RecordsLost"
-# subscriptions of job events, told by each sweep of what is due
-LISTENERS: Final = "Listeners"
+# subscriptions of job events that are missing, told by each sweep of what is due
+LISTENERS_LOST: Final = "ListenersLost"

@@ -10,7 +10,7 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 
 from lambdas.adapters import clock
-from lambdas.adapters.clients import client
+from lambdas.adapters.clients import client, single_attempt_client
 from lambdas.adapters.dynamodb import DynamoJobStore
 from lambdas.adapters.environment import Environment, on_start
 from lambdas.adapters.functions import LambdaFunctions
@@ -35,10 +35,10 @@ from lambdas.core.inbox.webhooks import Reception
 from lambdas.core.intake import Door
 from lambdas.core.job import Job
 from lambdas.core.letters.stray_letters import StrayLetters
-from lambdas.core.ports import Unavailable
-from lambdas.core.sweeping import triggers
+from lambdas.core.ports import Ledger, Unavailable
+from lambdas.core.sweeping import listeners, triggers
 from lambdas.core.sweeping.accounts import Window
-from lambdas.core.sweeping.asking import DRIFT, LETTERS, STUCK, order_of
+from lambdas.core.sweeping.asking import DRIFT, LETTERS, STUCK, Order, order_of
 from lambdas.core.sweeping.drift import Drift
 from lambdas.core.sweeping.listed import Absent, Listed
 from lambdas.core.sweeping.report import Part, Report, Stepwise
@@ -54,6 +54,16 @@ from lambdas.tasks import load, types
 UNKNOWN = 1_000_000
 USUAL = (STUCK, LETTERS)
 ANSWER_S = 30  # within which a source must have told a page of its list
+QUICK_S = 2  # for an answer that a sweep can do without
+LISTENING_S = 3 * (3 + QUICK_S)  # three such calls, each with the time to connect
+
+
+@dataclass(frozen=True)
+class Audience:
+    """Who listens to job events: with clients that try once, because nobody's job waits for it."""
+
+    topic: SnsTopic
+    ledger: Ledger
 
 
 @dataclass(frozen=True)
@@ -64,7 +74,7 @@ class Parts:
     ledger: DynamoLedger
     certificates: S3Objects
     functions: LambdaFunctions
-    topic: SnsTopic
+    audience: Audience
     tail_s: float
     log: StepLog
 
@@ -124,9 +134,17 @@ def build(environment: Environment) -> Parts:
         ledger=kit.ledger,
         certificates=certificates,
         functions=LambdaFunctions(client("lambda")),
-        topic=outbox_of(environment).events,
+        audience=_audience(environment),
         tail_s=2 * environment.limits.settle_s,
         log=log,
+    )
+
+
+def _audience(environment: Environment) -> Audience:
+    sns, dynamodb = (single_attempt_client(service, QUICK_S) for service in ("sns", "dynamodb"))
+    return Audience(
+        SnsTopic(sns, environment.text(names.JOB_EVENTS_TOPIC_ARN)),
+        DynamoLedger(dynamodb, environment.text(names.JOBS_TABLE)),
     )
 
 
@@ -217,6 +235,8 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     complete = rounds.run(order)
     shown = {name: report.shown() for name, report in rounds.over.items()}
     own.log.notice("swept", sweep_id=order.sweep_id, complete=complete, parts=[*shown])
+    if _asks_for_listeners(order) and left_s() >= LISTENING_S:
+        _tell_listeners(context.aws_request_id)
     return {"sweep_id": order.sweep_id, "complete": complete, "parts": shown}
 
 
@@ -228,16 +248,26 @@ def _tell(report: Report) -> None:
     )
     if report.part == STUCK and report.is_done:
         emit_metrics({names.OLDEST_OPEN_JOB: report.counts.get("oldest_s", 0)}, MetricUnit.Seconds)
-        _tell_listeners()
 
 
-def _tell_listeners() -> None:
-    """A subscription that somebody has removed makes no noise: what is published to nobody is published all right."""
+def _asks_for_listeners(order: Order) -> bool:
+    """Once in each sweep of what is stuck, however far that part got."""
+    return STUCK in order.parts and not order.dry_run
+
+
+def _tell_listeners(holder: str) -> None:
+    """A subscription that somebody has removed makes no noise: what is published to nobody is published all right.
+
+    When all else is saved: it may fail, or hang, and takes nothing with it."""
+    audience = parts().audience
     try:
-        emit_metrics({names.LISTENERS: parts().topic.listeners()}, MetricUnit.Count)
+        lost = listeners.missing(audience.ledger, audience.topic.listeners, clock.now, holder)
     except Unavailable as trouble:
         parts().log.trouble("listeners_unknown", detail=str(trouble))
         emit_metrics({names.SWEEP_TROUBLES: 1}, MetricUnit.Count)
+        return
+    if lost is not None:
+        emit_metrics({names.LISTENERS_LOST: lost}, MetricUnit.Count)
 
 
 def _own_number(report: Report) -> dict[str, int]:

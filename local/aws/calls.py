@@ -43,6 +43,8 @@ class Call:
     """The WSGI request as it came."""
     signer: Caller | None = None
     """Which function presigned the URL or form that somebody else uses now: its role decides, but it makes no call."""
+    to_come: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
+    """What strikes once it has been carried out, for the gate that remembers it: gone with the call if that fails."""
 
     @cached_property
     def parameters(self) -> dict[str, Any]:

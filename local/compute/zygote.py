@@ -1,4 +1,5 @@
-"""The process that every execution environment is forked from: the AWS SDK is imported here, once, and nothing else.
+"""The process that every execution environment is forked from: the AWS SDK is imported and its data read here, once,
+and nothing else.
 
 A fork of its own instead of multiprocessing's fork server: that one imports the parent's `__main__` into each child
 (all of moto, or pytest), keeps one server for the whole process, and cannot say how a child ended.
@@ -20,9 +21,11 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 _DESCRIPTORS_PER_CHILD = 3
+_SERVICES = ("bedrock-runtime", "dynamodb", "lambda", "s3", "secretsmanager", "sesv2", "sns", "sqs")
 _PR_SET_PDEATHSIG = 1
 
 
@@ -34,9 +37,31 @@ def preload() -> None:
     sys.modules["pytest"] = None  # type: ignore[assignment]  # time-machine would bring it along
     importlib.import_module("local.compute.bootstrap")
     del sys.modules["pytest"]
-
+    _read_service_models()
     gc.collect()
     gc.freeze()  # shared pages stay shared when a child's collector runs
+
+
+def _read_service_models() -> None:
+    """What describes the services is half of the time that a function takes to start. Read once, by a session that is
+    thrown away; the SDK only reads it afterwards, and shares it among the clients of a session anyway."""
+    loaders: Any = importlib.import_module("botocore.loaders")
+    session: Any = importlib.import_module("boto3.session")
+    loaders.JSONFileLoader.load_file = _remembering(loaders.JSONFileLoader.load_file)
+    shown = session.Session(aws_access_key_id="none", aws_secret_access_key="none", region_name="us-east-1")
+    for service in _SERVICES:
+        shown.client(service).close()
+
+
+def _remembering(load_file: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    found: dict[str, Any] = {}
+
+    def load(loader: Any, path: str) -> Any:
+        if path not in found:
+            found[path] = load_file(loader, path)
+        return found[path]
+
+    return load
 
 
 class Zygote:

@@ -76,6 +76,7 @@ class StreamMapping(Mapping):
         self._on_failure = properties.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
         self._todo: list[Batch] = []
         self._read_up_to: str | None = reader.latest() if properties["StartingPosition"] == "LATEST" else None
+        self._sifted_up_to = -1
         self._pause_s = 0.0
         self._guard = threading.Lock()
         self.batch_ended: Callable[[str, float], object] = lambda role, age_s: None
@@ -188,7 +189,12 @@ class StreamMapping(Mapping):
         return bool(old)
 
     def _lose(self, batch: Batch) -> bool:
-        """A fault takes records away: as if the function had been done with them."""
+        """A fault takes records away: as if the function had been done with them. Each record is asked about once,
+        however often it is tried."""
+        last = int(sequence(batch.records[-1]))
+        if last <= self._sifted_up_to:
+            return False
+        self._sifted_up_to = last
         kept = self._functions.boundaries.kept(self.role, batch.records)
         if len(kept) == len(batch.records):
             return False

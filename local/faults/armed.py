@@ -37,28 +37,31 @@ class Armed:
             return [fault.describe() for fault in self._faults]
 
     def at_call(self, call: Call) -> list[Fault]:
-        """Those that strike this call: the nth of its invocation that fits."""
+        """Those that are to strike this call, the nth of its invocation that fits. Each counts as fired when it has
+        its `turn`, which one before it may take away."""
         if call.caller is None:
             return []
         with self._lock:
             found = [fault for fault in self._faults if not fault.spent and fault.fits(call)]
             numbers = [(fault, self._count(fault, call.caller.request_id)) for fault in found]
-            return _fire([fault for fault, number in numbers if number == fault.nth])
+            return [fault for fault, number in numbers if number == fault.nth]
 
     def at_handler(self, role: str, event: Any, when: str, kinds: tuple[str, ...]) -> list[Fault]:
-        """Those that strike an invocation with this event: the nth that fits, and the next ones as `times` says."""
+        """Those that are to strike an invocation with this event: the nth that fits, and the next ones as `times`
+        says. Each counts as fired when it has its `turn`."""
         with self._lock:
             fresh = [fault for fault in self._faults if not fault.spent and fault.when == when and fault.kind in kinds]
             found = [fault for fault in fresh if fault.fits_event(role, event)]
             numbers = [(fault, self._count(fault, "")) for fault in found]
-            return _fire([fault for fault, number in numbers if number >= fault.nth])
+            return [fault for fault, number in numbers if number >= fault.nth]
+
+    def turn(self, fault: Fault) -> bool:
+        """Asked just before it strikes, which counts from here on: not if it was spent or taken back meanwhile."""
+        with self._lock:
+            strikes = not fault.spent and fault in self._faults
+            fault.fired += strikes
+            return strikes
 
     def _count(self, fault: Fault, request_id: str) -> int:
         self._counts[id(fault), request_id] += 1
         return self._counts[id(fault), request_id]
-
-
-def _fire(faults: list[Fault]) -> list[Fault]:
-    for fault in faults:
-        fault.fired += 1
-    return faults

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +12,7 @@ from local.faults import strikes
 from local.faults.armed import Armed
 from local.faults.boundaries import Boundaries
 from local.faults.fault import AFTER, BEFORE, Fault
+from local.faults.later import Later
 
 _THROTTLES = {
     "dynamodb": Refusal("ProvisionedThroughputExceededException", "The level of configured provisioned throughput "
@@ -36,9 +36,7 @@ class Faults:
         self._repeat = repeat
         self._armed = Armed()
         self._boundaries = functions.boundaries = Boundaries(self._armed, functions)
-        self._struck: dict[int, list[Fault]] = {}
-        self._ghosts: list[Call] = []
-        self._lock = threading.Lock()
+        self._ghosts: Later[Call] = Later()
 
     def add(self, fault: Fault) -> None:
         """Have it happen. BadRequestError for one that means nothing."""
@@ -47,9 +45,8 @@ class Faults:
     def clear(self) -> None:
         """No more faults, and none of their consequences that are still to come."""
         self._armed.clear()
-        self._boundaries.forget()
-        with self._lock:
-            self._ghosts.clear()
+        self._boundaries.late.forget()
+        self._ghosts.forget()
 
     def describe(self) -> list[dict[str, Any]]:
         """Those that were asked for, and how often each has happened."""
@@ -57,11 +54,7 @@ class Faults:
 
     def haunt(self) -> int:
         """Carry out once more the calls that have a ghost, in their order; how many."""
-        with self._lock:
-            ghosts, self._ghosts = self._ghosts, []
-        for call in ghosts:
-            self._repeat(call)
-        return len(ghosts)
+        return self._ghosts.come(lambda call: self._repeat(call) is not None)
 
     def deliver_late(self) -> int:
         """Deliver once more the events that are to come late, in their order; how many."""
@@ -75,29 +68,25 @@ class Faults:
 
     def before(self, call: Call) -> Refusal | None:
         """Strike here, or remember what is to strike when the call has been carried out."""
-        struck = self._armed.at_call(call)
-        for fault in struck:
-            refusal = self._strike(fault, call) if fault.when == BEFORE else None
+        faults = self._armed.at_call(call)
+        for fault in faults:
+            refusal = self._strike(fault, call) if fault.when == BEFORE and self._armed.turn(fault) else None
             if refusal is not None:
                 return refusal
-        later = [fault for fault in struck if fault.when == AFTER]
-        if later:
-            self._struck[id(call)] = later
+        call.to_come.extend(fault for fault in faults if fault.when == AFTER)
         return None
 
     def after(self, call: Call, response: Response) -> Response:
         """The call had its effect: now its caller must not hear of it, or hears later, or it has a second one."""
-        for fault in self._struck.pop(id(call), ()):
+        gone = False
+        for fault in call.to_come:
             if fault.kind == "ghost":
-                self._remember(call, response)
-            elif self._strike(fault, call) is not None:
+                if response.carried_out and self._armed.turn(fault):
+                    self._ghosts.keep(call)
+            elif not gone and self._armed.turn(fault) and self._strike(fault, call) is not None:
                 response = response.without_reply()
+                gone = fault.kind in strikes.KINDS
         return response
-
-    def _remember(self, call: Call, response: Response) -> None:
-        if response.carried_out:
-            with self._lock:
-                self._ghosts.append(call)
 
     def _strike(self, fault: Fault, call: Call) -> Refusal | None:
         """None if the call goes on, with nothing but time lost."""

@@ -74,6 +74,8 @@ def read(logical_id: str, properties: Mapping[str, Any], name: str) -> Alarm:
     sources, expression, period_s = _looked_at(properties)
     if period_s % MINUTE_S:
         raise TemplateError(f"a period of {period_s} s: alarms of high resolution are not played on this machine")
+    if period_s > DAY_S:
+        raise TemplateError(f"a period of {period_s} s: CloudWatch knows none longer than a day ({DAY_S} s)")
     return Alarm(
         logical_id=logical_id,
         name=name,

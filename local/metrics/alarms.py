@@ -17,7 +17,8 @@ from local.metrics.verdict import INSUFFICIENT, verdict
 
 _SLACK_S = 3_600  # beyond what alarms look at: an invocation of a quarter of an hour is reported as late as that
 _KEPT_S = 8 * 86_400
-"""Alarms that nobody has asked for are evaluated for so long a time at most, the latest."""
+"""Alarms that nobody has asked for are evaluated for so long a time at most, the latest; for longer, if one looks back
+further."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Alarms:
     def __init__(self, alarms: Sequence[Alarm], store: Store, since_s: float) -> None:
         self._store = store
         self._standing = {alarm.logical_id: _Standing(alarm) for alarm in alarms}
+        self._kept_s = max(_KEPT_S, _SLACK_S + max((one.looks_back_s for one in alarms), default=0))
         self._done_s = int(since_s // MINUTE_S) * MINUTE_S
         self._lock = threading.Lock()
 
@@ -63,7 +65,7 @@ class Alarms:
     def evaluate(self, now_s: float) -> None:
         """Until now; datapoints that nobody looks at any more are forgotten."""
         with self._lock:
-            self._done_s = max(self._done_s, int((now_s - _KEPT_S) // MINUTE_S) * MINUTE_S)
+            self._done_s = max(self._done_s, int((now_s - self._kept_s) // MINUTE_S) * MINUTE_S)
             for at_s in range(self._done_s + MINUTE_S, int(now_s) + 1, MINUTE_S):
                 for one in self._standing.values():
                     if at_s % one.alarm.step_s == 0:
@@ -74,7 +76,7 @@ class Alarms:
     def forget(self, now_s: float) -> None:
         """What is too old to be evaluated ever."""
         for about in self._store.metrics():
-            self._store.forget(about, int(now_s) - _KEPT_S)
+            self._store.forget(about, int(now_s) - self._kept_s)
 
     def metrics(self) -> set[Metric]:
         """All that any of them looks at."""

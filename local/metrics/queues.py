@@ -79,6 +79,8 @@ class QueueMetrics:
                 self._store.put(visible, held.visible(minute), minute - MINUTE_S, minute)
             if (oldest := held.oldest(minute)) is not None:
                 self._store.put(age, max(0.0, minute - oldest), minute - MINUTE_S, minute)
+            elif minute <= active_until and not held.any(minute):
+                self._store.put(age, 0.0, minute - MINUTE_S, minute)
 
 
 class _Held:

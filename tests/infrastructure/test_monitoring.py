@@ -153,12 +153,12 @@ def test_results_that_are_gone_are_noticed(prod: Template) -> None:
         {"sweep_period_s": 3_600, "sweep_timeout_s": 890},
         {"source_sweep_period_s": 300},
         {"source_sweep_period_s": 86_400},
-        {"drift_sweep_period_s": 259_200},
+        {"source_sweep_period_s": 86_400, "drift_sweep_period_s": 86_400},
         {"sweep_period_s": 60, "sweep_timeout_s": 50},
     ],
 )
 def test_no_alarm_looks_back_further_than_cloudwatch_does(synthesize: Synthesize, settings: dict[str, int]) -> None:
-    """PutMetricAlarm: seven days in all, and one day for periods below an hour."""
+    """PutMetricAlarm: seven days in all, and one day for periods below an hour; and no period is longer than a day."""
     for alarm in alarms(synthesize(**settings)):
         (period,) = {one["MetricStat"]["Period"] for one in alarm.get("Metrics", []) if "MetricStat" in one} or {
             alarm.get("Period")
@@ -166,6 +166,7 @@ def test_no_alarm_looks_back_further_than_cloudwatch_does(synthesize: Synthesize
         most = 604_800 if period >= 3_600 else 86_400
         assert period * alarm["EvaluationPeriods"] <= most
         assert period % 60 == 0
+        assert period <= 86_400
 
 
 def test_an_api_that_answers_500_or_above_is_noticed_though_no_function_failed(prod: Template) -> None:
@@ -201,9 +202,9 @@ def test_an_error_is_still_within_the_period_when_it_is_reported(
 
 
 def test_a_subscription_that_is_gone_and_one_that_cannot_be_served_are_noticed(prod: Template) -> None:
-    (lost,) = computed(prod, names.LISTENERS)
-    assert (lost["Expression"], lost["Statistic"], lost["Period"]) == ("DIFF(FILL(told, REPEAT))", "Minimum", 300)
-    assert (lost["Threshold"], lost["ComparisonOperator"]) == (-1, "LessThanOrEqualToThreshold")
+    (lost,) = about(prod, names.LISTENERS_LOST)
+    assert (lost["Statistic"], lost["Period"], lost["TreatMissingData"]) == ("Maximum", 600, "notBreaching")
+    assert (lost["Threshold"], lost["ComparisonOperator"]) == (1, "GreaterThanOrEqualToThreshold")
     (failed,) = about(prod, "NumberOfNotificationsFailed")
     assert (failed["Namespace"], failed["Threshold"], failed["Statistic"]) == ("AWS/SNS", 1, "Sum")
     assert failed["Dimensions"][0]["Name"] == "TopicName"

@@ -82,6 +82,7 @@ def test_the_region_is_said_by_the_settings_then_by_the_credentials_then_us_east
         ({"sweep_period_s": 310}, "take a multiple of 60"),
         ({"source_sweep_period_s": 3610}, "take a multiple of 60"),
         ({"drift_sweep_period_s": 86_399}, "take a multiple of 60"),
+        ({"drift_sweep_period_s": 86_460}, "drift_sweep_period_s is 86460, but must be between 3600 and 86400"),
         ({"jitter": "some"}, "jitter has 'some', which does not look like one: full, equal or decorrelated"),
         ({"alert_email": "nobody"}, "alert_email has 'nobody'"),
         ({"cors_origins": ["app.example.com"]}, "cors_origins has 'app.example.com'"),

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from moto.sns.models import sns_backends
 
 from lambdas.adapters.dynamodb import DynamoJobStore
 from lambdas.contracts import names
@@ -214,7 +215,7 @@ def test_each_sweep_tells_the_age_of_the_oldest_open_job(
     run(sweep)
     counted, told, listened = metrics(capsys.readouterr().out)
     assert number(counted, names.SWEEP_TROUBLES) == 0
-    assert names.LISTENERS in listened
+    assert number(listened, names.LISTENERS_LOST) == 0
     assert number(counted, names.DUE_JOBS) == len(ages)
     assert number(told, names.OLDEST_OPEN_JOB) == pytest.approx(oldest, abs=3)
     assert told["_aws"]["CloudWatchMetrics"][0]["Namespace"] == names.METRIC_NAMESPACE
@@ -228,6 +229,46 @@ def test_a_topic_that_cannot_be_asked_who_listens_is_a_trouble_and_ends_no_sweep
     *_, told = metrics(capsys.readouterr().out)
     assert number(told, names.SWEEP_TROUBLES) == 1
     assert lines.of("listeners_unknown")
+    assert cloud.wire.count("GetTopicAttributes") == 1  # nobody waits for it: no second attempt
+    operations = [one.operation for one in cloud.wire.sent]
+    assert operations.index("GetTopicAttributes") > operations.index("PutObject")  # the certificate is there
+
+
+def test_a_listener_that_is_gone_is_told_by_every_sweep_until_it_is_back(
+    cloud: Cloud, sweep: ModuleType, capsys: pytest.CaptureFixture[str]
+):
+    _, _, _, region, account, _ = cloud.topic_arn.split(":")
+    topic = sns_backends[account][region].topics[cloud.topic_arn]
+    topic.subscriptions_confimed = 2  # moto's spelling; it does not count them
+    told = [lost(sweep, capsys)]
+    topic.subscriptions_confimed = 1
+    cloud.wire.refuse("GetTopicAttributes", "InternalError", 500)
+    assert lost(sweep, capsys) is None  # a report that is left out
+    cloud.wire.mend()
+    told += [lost(sweep, capsys), lost(sweep, capsys)]
+    topic.subscriptions_confimed = 2
+    assert [*told, lost(sweep, capsys)] == [0, 1, 1, 0]
+
+
+def test_listeners_are_counted_by_a_sweep_that_failed_and_not_by_one_that_has_no_time_or_is_about_something_else(
+    cloud: Cloud, sweep: ModuleType, capsys: pytest.CaptureFixture[str]
+):
+    cloud.wire.refuse("Query", "InternalServerError", 500)
+    assert lost(sweep, capsys) == 0
+    cloud.wire.mend()
+    before = cloud.wire.count("GetTopicAttributes")
+    assert lost(sweep, capsys, remaining_s=14) is None
+    invoke(sweep, {"parts": ["letters"]})
+    invoke(sweep, {"parts": ["stuck"], "dry_run": True})
+    assert cloud.wire.count("GetTopicAttributes") == before
+
+
+def lost(sweep: ModuleType, capsys: pytest.CaptureFixture[str], remaining_s: float = 240) -> float | None:
+    """How many listeners this sweep says are missing."""
+    capsys.readouterr()
+    run(sweep, remaining_s)
+    found = [one for one in metrics(capsys.readouterr().out) if names.LISTENERS_LOST in one]
+    return number(found[0], names.LISTENERS_LOST) if found else None
 
 
 def number(told: dict[str, Any], metric: str) -> float:

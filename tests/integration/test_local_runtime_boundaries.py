@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from local.faults import BadRequestError
+from local.aws.calls import Call, Caller, Response
+from local.faults import BadRequestError, Fault, Faults
 from local.runtime import Runtime
 from tests.integration.local_boundaries import Stage, toys
 from tests.integration.local_toys import eventually, request
@@ -108,6 +110,17 @@ def test_nth_and_times_count_the_invocations_that_fit(stage: Stage) -> None:
     other = f"job-{uuid.uuid4().hex}"
     assert [stage.ask(job)[0] for job in ("", other, "", "", "")] == [200, 200, 500, 500, 200]
     assert fault.fired == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "when", "status"), [("throttle", "before", 503), ("crash", "before", 500), ("crash", "after", 500)]
+)
+def test_of_two_faults_that_each_end_the_invocation_the_second_is_for_the_next(
+    stage: Stage, kind: str, when: str, status: int
+) -> None:
+    faults = [stage.at_handler("accept", kind, when) for _ in range(2)]
+    fired = [(stage.ask()[0], *(fault.fired for fault in faults)) for _ in range(3)]
+    assert fired == [(status, 1, 0), (status, 1, 1), (200, 1, 1)]
 
 
 # --- the same event once more --------------------------------------------------------------------------------------
@@ -211,6 +224,21 @@ def test_a_stream_goes_on_after_a_record_that_was_dropped_alone(stage: Stage) ->
     assert stage.noted("dispatch") == []
 
 
+@pytest.mark.parametrize("kind", ["throttle", "crash"])
+def test_a_record_is_counted_once_however_often_its_batch_is_tried(stage: Stage, kind: str) -> None:
+    again = stage.at_handler("dispatch", kind, "before")
+    lost = stage.at_handler("dispatch", "drop", "before", nth=3)
+    names = [f"{stage.job}{number}" for number in range(3)]
+    stage.write(*names[:2])
+    for name in names[:2]:
+        stage.until_noted("dispatch", 1, name)
+    assert (again.fired, lost.fired) == (1, 0)
+    stage.write(names[2])
+    eventually(lambda: lost.spent)
+    stage.until_idle()
+    assert stage.noted("dispatch", names[2]) == []
+
+
 # --- a call that has its effect twice --------------------------------------------------------------------------------
 
 
@@ -260,6 +288,91 @@ def test_a_ghost_outlives_its_caller_and_is_none_of_its_calls(stage: Stage) -> N
     assert stage.runtime.faults.haunt() == 1
     stage.until_noted("work", 2)
     assert not [one for one in stage.runtime.meter.calls()[metered:] if one.function == "tell"]
+
+
+@pytest.mark.parametrize("kind", ["throttle", "crash"])
+def test_a_call_that_was_ended_before_its_effect_leaves_its_ghost_for_the_next(stage: Stage, kind: str) -> None:
+    point = {"operation": "UpdateItem", "service": "dynamodb"}
+    ghost = stage.strike("accept", "ghost", "after", **point)
+    end = stage.strike("accept", kind, "before", **point)
+    assert stage.ask()[0] == 500
+    assert (end.fired, ghost.fired, stage.runtime.faults.haunt()) == (1, 0, 0)
+    assert stage.ask()[0] == 200
+    assert (end.fired, ghost.fired, stage.runtime.faults.haunt()) == (1, 1, 1)
+
+
+def test_of_two_crashes_after_a_call_the_second_is_for_the_next(stage: Stage) -> None:
+    faults = [stage.strike("accept", "crash", "after", operation="UpdateItem") for _ in range(2)]
+    fired = [(stage.ask()[0], *(fault.fired for fault in faults)) for _ in range(3)]
+    assert fired == [(500, 1, 0), (500, 1, 1), (200, 1, 1)]
+
+
+def test_of_two_calls_at_once_that_fit_one_is_struck() -> None:
+    faults = alone()
+    fault = Fault("accept", "lost_reply", "after")
+    faults.add(fault)
+    calls = [called(), called()]
+    assert [faults.before(call) for call in calls] == [None, None]
+    assert [faults.after(call, Response(200, {})).lost for call in calls] == [True, False]
+    assert fault.fired == 1
+
+
+def test_what_was_not_carried_out_has_no_ghost() -> None:
+    faults = alone()
+    fault = Fault("accept", "ghost", "after")
+    faults.add(fault)
+    for carried_out in (False, True):
+        call = called()
+        faults.before(call)
+        faults.after(call, Response(200, {}, carried_out=carried_out))
+        assert (fault.fired, faults.haunt()) == (carried_out, carried_out)
+
+
+def test_a_call_that_failed_on_its_way_leaves_nothing_to_strike_another() -> None:
+    """What comes later may well have its identity."""
+    faults = alone()
+    fault = Fault("accept", "lost_reply", "after", times=50)
+    faults.add(fault)
+    for _ in range(50):
+        faults.before(called())
+        assert not faults.after(called("other"), Response(200, {})).lost
+    assert fault.fired == 0
+
+
+def test_what_is_to_strike_a_call_under_way_is_forgotten_with_the_faults() -> None:
+    faults = alone()
+    fault = Fault("accept", "lost_reply", "after")
+    faults.add(fault)
+    call = called()
+    faults.before(call)
+    faults.clear()
+    assert not faults.after(call, Response(200, {})).lost
+    assert fault.fired == 0
+
+
+def test_a_ghost_that_fails_does_not_keep_the_others_away() -> None:
+    come: list[str] = []
+    faults = alone(come)
+    faults.add(Fault("accept", "ghost", "after", times=3))
+    for name in ("one", "bad", "two"):
+        call = called(path=name)
+        faults.before(call)
+        faults.after(call, Response(200, {}))
+    with pytest.raises(ExceptionGroup, match="1 of 3"):
+        faults.haunt()
+    assert (come, faults.haunt()) == (["one", "two"], 0)
+
+
+def test_a_late_delivery_that_fails_does_not_keep_the_others_away() -> None:
+    come: list[str] = []
+    functions = toy_functions(come)
+    faults = Faults(functions, lambda call: Response(200, {}))
+    faults.add(Fault("work", "late", "after", times=3, service="handler"))
+    for name in ("one", "bad", "two"):
+        functions.boundaries.at("work", name, "").over()
+    with pytest.raises(ExceptionGroup, match="1 of 3"):
+        faults.deliver_late()
+    assert (come, faults.deliver_late()) == (["one", "two"], 0)
 
 
 # --- a process that stands still and goes on ------------------------------------------------------------------------
@@ -340,6 +453,36 @@ def test_a_fault_at_a_handler_is_listed_with_the_others(stage: Stage) -> None:
     assert request("POST", url, asked_for).status == 200
     (listed,) = request("GET", url).json["faults"]
     assert listed == {**asked_for, "when": "before", "nth": 1, "times": 1, "fired": 0}
+
+
+def called(function: str = "accept", path: str = "/") -> Call:
+    """A call of a new invocation."""
+    return Call(Caller(function, "role", uuid.uuid4().hex), "sqs", "SendMessage", b"", {}, path)
+
+
+def alone(come: list[str] | None = None) -> Faults:
+    """The gate without a stack: `come` hears of what it repeats."""
+    heard: list[str] = [] if come is None else come
+
+    def repeat(call: Call) -> Response:
+        note(heard, call.path)
+        return Response(200, {})
+
+    return Faults(toy_functions(heard), repeat)
+
+
+def toy_functions(come: list[str]) -> Any:
+    def invoke(role: str, event: str, **_: str) -> Any:
+        note(come, event)
+        return SimpleNamespace(throttled=False)
+
+    return SimpleNamespace(invoke=invoke, environment_of=lambda request_id: None)
+
+
+def note(come: list[str], name: str) -> None:
+    if name == "bad":
+        raise RuntimeError(name)
+    come.append(name)
 
 
 def asked(action: Callable[[], Any]) -> list[Any]:

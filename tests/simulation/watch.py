@@ -113,7 +113,7 @@ class Watch:
         return []
 
     def _busy_queue(self, mapping: QueueMapping) -> list[str]:
-        if self.runtime.functions.paused(mapping.role):
+        if self.runtime.functions.paused(mapping.role) or self._is_taken_up(mapping.role):
             return self._served(mapping.role)  # and nothing is received
         if not mapping._between_looks.acquire(timeout=1):
             return ["a queue is being looked at"]
@@ -121,6 +121,10 @@ class Watch:
             return ["a queue has messages"] * bool(self._depth(mapping._url, "")) or self._served(mapping.role)
         finally:
             mapping._between_looks.release()
+
+    def _is_taken_up(self, role: str) -> bool:
+        """Whether everybody who could receive something stands frozen."""
+        return len(self.frozen(role)) >= self.runtime.functions.concurrency(role)
 
     def _served(self, role: str) -> list[str]:
         batches = sum(len(mapping._invoking) for mapping in self.queue_mappings if mapping.role == role)

@@ -121,13 +121,12 @@ def test_growth_rings_for_the_first_letter_of_an_idle_queue_and_for_one_more_and
     assert bench.changes(3_600) == [(60, OK), (1_260, ALARM), (1_560, OK), (2_460, ALARM), (2_760, OK)]
 
 
-def test_a_loss_rings_once_however_rarely_the_number_is_told() -> None:
-    bench = Bench(
-        math("DIFF(FILL(told, REPEAT))", "Minimum", Threshold=-1, ComparisonOperator="LessThanOrEqualToThreshold")
-    )
-    for number, value in enumerate((2, 2, 1, 1, 1)):
-        bench.store.put(ABOUT, value, number * 360)
-    assert bench.changes(1_800) == [(60, OK), (780, ALARM), (1_080, OK)]
+def test_a_loss_that_is_told_again_and_again_is_one_alarm_however_rarely_it_is_told() -> None:
+    bench = Bench(alarm(Period=600))
+    for number, value in enumerate((0, 0, 1, 1, 1, 0, 0)):
+        if number != 3:  # a report that is missing
+            bench.store.put(ABOUT, value, number * 360)
+    assert bench.changes(2_400) == [(60, OK), (780, ALARM), (2_100, OK)]
 
 
 def test_an_alarm_over_more_than_a_day_is_evaluated_each_hour() -> None:
@@ -175,6 +174,16 @@ def test_who_asks_after_months_is_told_of_the_last_eight_days() -> None:
     assert bench.changes(95 * day + 600) == [(87 * day + 660, OK), (95 * day + 60, ALARM)]
 
 
+def test_what_an_alarm_looks_back_at_is_kept_however_long_that_is() -> None:
+    day = 86_400
+    bench = Bench(alarm(Period=day, EvaluationPeriods=7, DatapointsToAlarm=7))
+    for number in range(20, 40):
+        bench.store.put(ABOUT, 1, number * day + 600)
+    bench.alarms.forget(40 * day)
+    assert bench.changes(40 * day)[-1][1] == ALARM
+    assert bench.store.statistics(ABOUT, 31 * day, 32 * day, 40 * day).count == 1
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -182,6 +191,7 @@ def test_who_asks_after_months_is_told_of_the_last_eight_days() -> None:
         {"Statistic": "p99"},
         {"Statistic": None},
         {"Period": 10},
+        {"Period": 86_460},
         {"TreatMissingData": "whatever"},
         {"ComparisonOperator": "LessThanLowerOrGreaterThanUpperThreshold"},
         {"ThresholdMetricId": "band", "Threshold": None},

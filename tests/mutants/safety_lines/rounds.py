@@ -6,6 +6,8 @@ from tests.mutants.safety_line import SafetyLine
 
 ASKING = "core/sweeping/asking.py"
 ROUNDS = "core/sweeping/rounds.py"
+LISTENERS = "core/sweeping/listeners.py"
+U_LISTENERS = "tests/unit/test_sweep_listeners.py"
 U_ROUNDS = "tests/unit/test_sweep_rounds.py"
 
 LINES = (
@@ -177,5 +179,22 @@ LINES = (
         without='    return f"sweep/{part}"\n',
         guards="G32: a dry run takes nothing over and leaves nothing behind",
         tests=(f"{U_ROUNDS}::test_a_dry_run_holds_nobody_up_takes_nothing_over_and_tells_no_metric",),
+    ),
+    SafetyLine(
+        name="listeners: who has not the lease compares nothing",
+        file=LISTENERS,
+        line="    state = ledger.take(NAME, holder, now(), times.after(now(), HELD_S))\n"
+        "    if state is None:\n        return None\n",
+        without="    state = ledger.take(NAME, holder, now(), times.after(now(), HELD_S)) or {}\n",
+        guards="a listener that is gone is not taken for one that never was",
+        tests=(f"{U_LISTENERS}::test_of_two_sweeps_at_once_one_tells",),
+    ),
+    SafetyLine(
+        name="listeners: what was known is kept",
+        file=LISTENERS,
+        line="    ledger.give_back(NAME, holder, seen)\n",
+        without="",
+        guards="a listener that is gone is missing until it is back",
+        tests=(f"{U_LISTENERS}::test_what_is_missing",),
     ),
 )

@@ -156,7 +156,7 @@ def _ask(asked: Asked, rule: Rule | None, usual: int) -> Ask:
     sent = estimate_tokens(asked.request.system) + estimate_tokens(asked.request.conversation)
     most = cost_micros(asked.request.model, sent, asked.request.max_tokens or MAX_TOKENS)
     answer = rule.answer if rule is not None and heard else None
-    cost = _cost(asked) if heard else usual
+    cost = _cost(asked) if heard else min(usual, most)  # nobody is billed for more than he allowed
     return Ask(asked.number, asked.request_id, answer, cost, cost if heard else max(cost, most))
 
 

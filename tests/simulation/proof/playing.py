@@ -112,12 +112,18 @@ class Player:
         for run in self.runs:
             self._start(run)
             self._quiet()
+        idle = 0
         for _ in range(40):
             self._serve("dispatch")
             self._serve("worker")
             if all(run.is_struck for run in self.runs):
                 break
-            if not sum(run.act() for run in self.runs) and not self._has_news():
+            if sum(run.act() for run in self.runs) or self._has_news():
+                continue
+            idle += 1
+            if idle % 2 and not self.stage.frozen():
+                self.stage.advance(ROUND_S)  # what is delayed comes before a sweep would send it again
+            else:
                 self._pass_time()
         stage.runtime.functions.resume("worker")
         if self.runs[0].scenario.stream:
