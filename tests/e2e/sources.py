@@ -7,8 +7,8 @@ import base64
 import hashlib
 import hmac
 import json
-import time
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 TENANT = "e2e"  # deployed with SigV4, a tenant is its account: declare that instead
@@ -20,9 +20,9 @@ DECLARED: Mapping[str, Mapping[str, Any]] = {"e2e": _DECLARED, "e2e-binary": {**
 SETTING = f"sources={json.dumps(DECLARED)}"
 
 
-def signed(event_id: str, body: bytes) -> dict[str, str]:
-    """The headers of an event of now, by the rules of standardwebhooks.com."""
-    now = str(int(time.time()))
+def signed(event_id: str, body: bytes, at: datetime) -> dict[str, str]:
+    """The headers of an event of then, by the rules of standardwebhooks.com."""
+    now = str(int(at.timestamp()))
     mac = hmac.new(_KEY, f"{event_id}.{now}.".encode() + body, hashlib.sha256)
     return {
         "content-type": "application/json",

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -160,6 +161,13 @@ class Target:
         )
         item: dict[str, Any] = answer["Item"]
         return item
+
+    @property
+    def now(self) -> datetime:
+        """By the stack's clock, which tests may have moved on."""
+        if not self.is_local:
+            return datetime.now(UTC)
+        return datetime.fromisoformat(self.control("GET", "clock")["now"]).astimezone(UTC)
 
     # --- local controls ------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ def source(request: pytest.FixtureRequest, stack: Target) -> str:
 
 
 def send(target: Target, source: str, event_id: str, body: bytes, **changed: str) -> Answer:
-    return target.request("POST", f"/events/{source}", body, {**signed(event_id, body), **changed})
+    return target.request("POST", f"/events/{source}", body, {**signed(event_id, body, target.now), **changed})
 
 
 def test_an_event_becomes_one_job_however_often_it_is_sent(target: Target, nonce: str, source: str) -> None:
@@ -39,7 +39,7 @@ def test_an_event_becomes_one_job_however_often_it_is_sent(target: Target, nonce
 
 def test_an_event_that_nobody_signed_is_a_dead_letter_and_no_job(target: Target, nonce: str, source: str) -> None:
     body = json.dumps({"text": f"ANN: {nonce}"}).encode()
-    assert send(target, source, nonce, body + b" ", **signed(nonce, body)).status == 202
+    assert send(target, source, nonce, body + b" ", **signed(nonce, body, target.now)).status == 202
     (letter,) = eventually(lambda: letters_of(target, nonce), bool)
     assert letter["reason"] == "BAD_SIGNATURE"
     assert listed(target, nonce) == []

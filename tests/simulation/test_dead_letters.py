@@ -60,7 +60,10 @@ def quiet(live: LiveStack) -> None:
 
 def admin(live: LiveStack, method: str, path: str, body: Any = None) -> Any:
     raw = None if body is None else json.dumps(body).encode()
-    answer = live.request(method, f"/admin/{path}", raw, {"content-type": "application/json"})
+    answer = eventually(  # a letter that somebody else has in hand is a 503 that asks to come again
+        lambda: live.request(method, f"/admin/{path}", raw, {"content-type": "application/json"}),
+        lambda answer: answer.status != 503,
+    )
     assert answer.status in (200, 202), answer
     return answer.json()
 

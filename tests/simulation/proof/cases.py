@@ -134,9 +134,18 @@ def _means_something(boundary: Boundary, fault: FaultKind) -> bool:
     return True
 
 
-def cases_of(scenario: str, trace: Sequence[Boundary]) -> list[Case]:
-    """Every boundary with every fault that means something there."""
-    return [Case(scenario, (Blow(boundary, fault),)) for boundary in trace for fault in faults_at(boundary)]
+def cases_of(scenario: str, trace: Sequence[Boundary], given: Sequence[Blow] = ()) -> list[Case]:
+    """Every boundary with every fault that means something there, and that `given` ones have not forestalled."""
+    blows = [Blow(boundary, fault) for boundary in trace for fault in faults_at(boundary)]
+    return [Case(scenario, (blow,)) for blow in blows if not any(_forestalls(one, blow) for one in given)]
+
+
+def _forestalls(given: Blow, blow: Blow) -> bool:
+    """Whether what is struck in any case never comes to be struck by this one: it is the same, or its end."""
+    if blow.boundary == given.boundary:
+        return True
+    same = (blow.boundary.function, blow.boundary.turn) == (given.boundary.function, given.boundary.turn)
+    return same and blow.boundary.at_handler and blow.kind.kind in KILLS and blow.kind.when == "after"
 
 
 def parse(name: str) -> Case:

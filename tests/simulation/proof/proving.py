@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.simulation.proof.boundaries import Boundary
-from tests.simulation.proof.cases import Case, cases_of
+from tests.simulation.proof.cases import Case, cases_of, parse_blow
 from tests.simulation.proof.evidence import Evidence
 from tests.simulation.proof.invariants import Violation, accounts_balance, violations
 from tests.simulation.proof.playing import Player
+from tests.simulation.proof.scenarios import SCENARIOS
 from tests.simulation.proof.trace import boundaries_of
 from tests.simulation.stage import Stage, staged
 
@@ -54,7 +55,7 @@ class Prover:
 
     def cases(self, scenario: str) -> list[Case]:
         """All with one blow."""
-        return cases_of(scenario, self.trace(scenario))
+        return cases_of(scenario, self.trace(scenario), [*map(parse_blow, SCENARIOS[scenario].given)])
 
     def prove(self, cases: Sequence[Case], heard: Heard = lambda verdict: None) -> list[Verdict]:
         """All of them, of whichever scenario. `heard` gets each verdict as soon as it is known."""
