@@ -39,6 +39,7 @@ class Prover:
     def __init__(self, stage: Stage) -> None:
         self.player = Player(stage)
         self._traces: dict[str, tuple[Boundary, ...]] = {}
+        self._paired: dict[str, set[Boundary]] = {}
 
     def trace(self, scenario: str) -> tuple[Boundary, ...]:
         """Its boundaries, from a clean run; AssertionError if even that goes wrong."""
@@ -55,7 +56,19 @@ class Prover:
 
     def cases(self, scenario: str) -> list[Case]:
         """All with one blow."""
-        return cases_of(scenario, self.trace(scenario), [*map(parse_blow, SCENARIOS[scenario].given)])
+        given = [*map(parse_blow, SCENARIOS[scenario].given)]
+        every = cases_of(scenario, self.trace(scenario), given)
+        if not given:
+            return every
+        beside = self._beside_a_mate(scenario)
+        return [case for case in every if not case.has_mate or case.blows[0].boundary in beside]
+
+    def _beside_a_mate(self, scenario: str) -> set[Boundary]:
+        """What is struck in any case strikes its mate as well, who then comes back in another way than alone."""
+        if scenario not in self._paired:
+            self.player.play([Case(scenario, ())], mates=True)
+            self._paired[scenario] = set(boundaries_of(self.player.runs[0]))
+        return self._paired[scenario]
 
     def prove(self, cases: Sequence[Case], heard: Heard = lambda verdict: None) -> list[Verdict]:
         """All of them, of whichever scenario. `heard` gets each verdict as soon as it is known."""
