@@ -7,6 +7,8 @@ VENV := .venv
 JOBS ?= 2
 # processes that prove at once; each has a stack, too, and waits for it half of the time
 SHARES ?= 3
+# the order of the tests and what Hypothesis draws, so that a run can be repeated; another number finds what depends on it
+SEED ?= 2260909814
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # an emulator of AWS that is not ours, apart from everything else
@@ -40,8 +42,8 @@ demo: $(READY)   ## From an event to a delivered result, live, on this machine
 run: $(READY)    ## The whole stack on this machine, until you stop it (ARGS="--port 9000 …")
 	@$(BIN)/python -m local run --port 8080 --aws-port 8081 --model-port 8082 --reload $(ARGS)
 
-test: $(READY)   ## All tests, on moto, several modules at once (JOBS=2)
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+test: $(READY)   ## All tests, on moto, several modules at once (JOBS=2, SEED=any number)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --randomly-seed=$(SEED) $(ARGS)
 
 unit: $(READY)   ## The pure rules alone: seconds
 	@$(BIN)/python -m pytest tests/unit $(ARGS)

@@ -154,6 +154,12 @@ class Target:
                 for message in messages
             ]
 
+    def letter_about(self, job_id: str, queue: str = "WorkDlqUrl") -> dict[str, Any]:
+        """The only one, as soon as nobody else has it in hand."""
+        found = eventually(lambda: [one for one in self.letters(queue) if one.get("job_id") == job_id], bool)
+        assert len(found) == 1, found
+        return found[0]
+
     def record(self, job_id: str) -> dict[str, Any]:
         """The item as it stands in the Jobs table."""
         answer = self.client("dynamodb").get_item(

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from tests.e2e.target import Target
 
 
-def tomorrow() -> str:
-    return (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+def tomorrow(target: Target) -> str:
+    return (target.now + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def test_a_job_is_cancelled_started_again_completed_and_deleted_and_its_key_stays_taken(
     target: Target, nonce: str
 ) -> None:
-    request = {"type": "summarize", "input": {"text": f"ANN: {nonce}"}, "not_before": tomorrow(), "urgent": True}
+    request = {"type": "summarize", "input": {"text": f"ANN: {nonce}"}, "not_before": tomorrow(target), "urgent": True}
     accepted = target.post("/jobs", request, idempotency_key=nonce)
     job_id, links = accepted.json()["job_id"], accepted.json()["links"]
 

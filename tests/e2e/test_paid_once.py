@@ -69,7 +69,7 @@ def test_a_permanent_error_is_one_call_and_a_letter_that_says_why(target: Target
     job = target.final(job_id, tenant)
     assert (job["status"], job["tries"], job["error"]["code"]) == ("FAILED", 1, "MODEL_PERMANENT")
     assert len(target.model_calls(nonce)) == 1
-    (letter,) = [letter for letter in target.letters() if letter.get("job_id") == job_id]
+    letter = target.letter_about(job_id)
     assert letter["reason"] == "MODEL_PERMANENT"
     assert (letter["attempt"], letter["tries"], letter["cost_micros"]) == ("1", "1", "0")
     assert letter["tenant"] == tenant

@@ -38,7 +38,7 @@ def test_what_its_task_cannot_take_is_a_job_that_failed_and_a_dead_letter(target
     eventually(lambda: target.get(f"/jobs/{job_id}").status, lambda status: status == 200)
     job = target.final(job_id)
     assert (job["status"], job["error"]["code"], job["cost_micros"]) == ("FAILED", "INVALID_INPUT", 0)
-    (letter,) = [letter for letter in target.letters() if letter.get("job_id") == job_id]
+    letter = target.letter_about(job_id)
     assert letter["reason"] == "INVALID_INPUT"
 
 

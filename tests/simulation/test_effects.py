@@ -94,7 +94,7 @@ def test_an_effect_once_killed_before_its_end_was_recorded_fails_its_job_and_is_
     job = act(live, place, ("crash", "UpdateItem", 2, "before"), once=True)
     assert (job["status"], job["error"]["code"], job["crashes"]) == (FAILED, "OUTCOME_UNKNOWN", 1)
     assert len(deeds(place)) == 1
-    (letter,) = [letter for letter in live.letters() if letter.get("job_id") == job["pk"]]
+    letter = live.letter_about(job["pk"])
     assert letter["reason"] == "OUTCOME_UNKNOWN"
 
 

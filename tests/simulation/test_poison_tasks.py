@@ -68,7 +68,7 @@ def test_a_task_that_misbehaves_fails_alone_and_its_worker_lives(
     assert (job["status"], job["error"]["code"], job["tries"], job["crashes"]) == (FAILED, code, tries, 0)
     assert_unharmed(live, nonce, others)
     assert all(end["ok"] and not end["result"]["batchItemFailures"] for end in ends(live))
-    (letter,) = [letter for letter in live.letters() if letter.get("job_id") == poison]
+    letter = live.letter_about(poison)
     assert letter["reason"] == code
 
 
