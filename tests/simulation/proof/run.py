@@ -253,7 +253,7 @@ class Run:
     def _has_met(self, blow: Blow) -> bool:
         if blow.boundary.at_model:
             return blow not in self.struck_model
-        return all(fault.spent for fault in self.faults if fault.blow == blow)
+        return next(fault for fault in self.faults if fault.blow == blow).spent  # repeats meet the others, if any come
 
     @property
     def ends(self) -> tuple[str, str]:
