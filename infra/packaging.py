@@ -46,7 +46,7 @@ class Packaging(Construct):
             self,
             "Libraries",
             code=_asset(LAYER, [LOCK], build_layer),
-            description="Powertools for AWS Lambda, fastjsonschema and what they need",
+            description="Powertools for AWS Lambda, fastjsonschema, standardwebhooks and what they need",
             compatible_runtimes=[lambda_.Runtime.PYTHON_3_13],
             compatible_architectures=[lambda_.Architecture.ARM_64],
         )

@@ -90,6 +90,25 @@ class Settings:
         r"([^@\s]+@[^@\s]+\.[^@\s]+)?",
     )
 
+    # streaming
+    chunk_ms: int = number(200, 10, 5_000, "streamed text is stored when the oldest of it has waited so long")
+    chunk_bytes: int = number(2_048, 1, 16_384, "or when there is so much of it, bytes")
+    socket_timeout_s: int = number(29, 5, 29, "timeout of socket, which answers what comes over a WebSocket")
+    push_timeout_s: int = number(30, 10, 300, "timeout of push, which sends to whoever watches")
+
+    # webhooks
+    webhook_timeout_s: int = number(5, 1, 30, "longest wait for one attempt at an endpoint, answer included")
+    webhook_hours: int = number(72, 1, 168, "how long a delivery is tried")
+    webhook_concurrency: int = number(2, 1, 8, "attempts at once to one endpoint; the others wait their turn")
+    deliver_timeout_s: int = number(60, 30, 300, "timeout of deliver")
+    deliver_concurrency: int = number(
+        5, 2, 1000, "delivers at once; each endpoint may hold webhook_concurrency of them"
+    )
+    subscriptions: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=lambda: MappingProxyType({}),
+        metadata={"meaning": "who else hears of job events (e-mail, HTTPS, SQS): docs/delivery.md"},
+    )
+
     # events from outside
     sources: Mapping[str, Mapping[str, Any]] = field(
         default_factory=lambda: MappingProxyType({}),

@@ -33,6 +33,25 @@ UPLOAD_INDEX: Final = "by_upload"  # sparse: jobs that an object in the uploads 
 UPLOAD_SHARD: Final = "upload_shard"
 UPLOAD_KEY: Final = "upload_key"
 STATUS: Final = "status"
+STREAM: Final = "stream"  # a job whose text is streamed
+
+# --- items beside a job's record, in its partition: `due` and the stream tell them by their `sk` ---------------
+CHUNK_SK: Final = "chunk#"  # chunk#<attempt>#<n>, six digits each: streamed text, never changed
+DELIVERY_SK: Final = "delivery#"  # delivery#<endpoint>#<event id>: a webhook's delivery, with a protocol like a job's
+PING_PK: Final = "ping#"  # a test of an endpoint is a delivery without a job
+
+# --- a tenant's endpoints: pk `tenant#<tenant>` -----------------------------------------------------
+TENANT_PK: Final = "tenant#"
+ENDPOINT_SK: Final = "endpoint#"  # endpoint#<id>
+CIRCUIT_SK: Final = "circuit#"  # circuit#<endpoint id>: who is calling it, and whether it may be called
+
+# --- the connections table: tickets, connections and what they watch; nothing that must survive ------------
+CONNECTIONS_TTL_ATTRIBUTE: Final = "expires_at"
+TICKET_PK: Final = "ticket#"  # ticket#<sha256 of the ticket>, sk `ticket`
+TICKET_SK: Final = "ticket"
+CONNECTION_PK: Final = "conn#"  # conn#<connection id>: sk `conn` itself, sk `job#<job id>` what it watches
+CONNECTION_SK: Final = "conn"
+WATCHED_PK: Final = "job#"  # job#<job id>, sk `conn#<connection id>`: who watches a job
 
 # --- the answers (idempotency) table -------------------------------------------------------------
 ANSWER_KEY: Final = "id"
@@ -78,6 +97,15 @@ INBOX_DLQ_URL: Final = "INBOX_DLQ_URL"
 UPLOADS_BUCKET: Final = "UPLOADS_BUCKET"
 DISPATCH_DLQ_URL: Final = "DISPATCH_DLQ_URL"
 JOB_EVENTS_TOPIC_ARN: Final = "JOB_EVENTS_TOPIC_ARN"
+CONNECTIONS_TABLE: Final = "CONNECTIONS_TABLE"
+DELIVERIES_QUEUE_URL: Final = "DELIVERIES_QUEUE_URL"
+DELIVERIES_DLQ_URL: Final = "DELIVERIES_DLQ_URL"
+WEBHOOK_SECRET: Final = "WEBHOOK_SECRET"  # noqa: S105 - the name of a variable; it has the ARN of the master secret
+WEBSOCKET_URL: Final = "WEBSOCKET_URL"  # wss://… with the stage: where a ticket is shown
+# boto3's own name for it: the WebSocket API's address for those who push, https://… with the stage
+PUSH_URL: Final = "AWS_ENDPOINT_URL_APIGATEWAYMANAGEMENTAPI"
+# set by the runtime of this machine alone, never by a template: receivers may be on loopback, without TLS
+LOCAL: Final = "NEVERDROP_LOCAL"
 
 REDRIVE_FUNCTION: Final = "REDRIVE_FUNCTION"  # its name, to start it
 SWEEP_FUNCTION: Final = "SWEEP_FUNCTION"  # its name, for whoever starts one
@@ -107,6 +135,11 @@ RETRY_BASE_S: Final = "RETRY_BASE_S"
 RETRY_CAP_S: Final = "RETRY_CAP_S"
 MAIL_FROM: Final = "MAIL_FROM"  # the sender of tasks' e-mails, verified with SES; absent = no e-mail
 JITTER: Final = "JITTER"  # full | equal | decorrelated
+CHUNK_MS: Final = "CHUNK_MS"  # streamed text is stored when the oldest of it has waited so long,
+CHUNK_BYTES: Final = "CHUNK_BYTES"  # or when there is so much of it
+WEBHOOK_TIMEOUT_S: Final = "WEBHOOK_TIMEOUT_S"  # for one attempt, from the lookup of the name to the answer's end
+WEBHOOK_HOURS: Final = "WEBHOOK_HOURS"  # how long a delivery is tried
+WEBHOOK_CONCURRENCY: Final = "WEBHOOK_CONCURRENCY"  # attempts at once to one endpoint
 
 # --- metrics (CloudWatch embedded metric format) -------------------------------------------------
 METRIC_NAMESPACE: Final = "Neverdrop"
@@ -125,3 +158,5 @@ DRIFT_FOUND: Final = "DriftFound"
 RECORDS_LOST: Final = "RecordsLost"
 # subscriptions of job events that are missing, told by each sweep of what is due
 LISTENERS_LOST: Final = "ListenersLost"
+# deliveries that were given up: the endpoint has not taken them in all their time, or refused them for good
+DELIVERIES_FAILED: Final = "DeliveriesFailed"

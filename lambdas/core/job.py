@@ -23,7 +23,8 @@ class UnreadableRecord(Exception):
 class Job:
     """A job as its record says. Times are UTC instants, money is micro-dollars, `input` is canonical JSON text
     or None when it was too large and lies in S3 under the tenant, the job and `body_sha`, or is an `upload`: the object
-    {key, version, etag, bytes} of the uploads bucket. `source`: what the event came from, empty for `POST /jobs`."""
+    {key, version, etag, bytes} of the uploads bucket. `source`: what the event came from, empty for `POST /jobs`.
+    `stream`: its text is shown while it comes. `callback_url`: where its end is delivered to, empty for nowhere."""
 
     id: str
     tenant: str
@@ -46,6 +47,8 @@ class Job:
     fresh: bool = False
     urgent: bool = False
     source: str = ""
+    stream: bool = False
+    callback_url: str = ""
     upload: Mapping[str, Any] | None = None
     input: str | None = None
     trace_id: str = ""
@@ -81,12 +84,14 @@ _INSTANTS = (
     "created_at", "not_before", "deadline_at", "claimed_at", "lease_until", "finished_at", "handed_over_at", "due_at",
 )  # fmt: skip
 _KINDS: Mapping[type, tuple[str, ...]] = {
-    str: ("tenant", "type", "status", "body_sha", "input", "trace_id", "claim_id", "result_key", "source"),
+    str: ("tenant", "type", "status", "body_sha", "input", "trace_id", "claim_id", "result_key", "source",
+        "callback_url",
+    ),
     int: (
         "attempt", "tries", "crashes", "run", "sample", "unusable", "waits", "backoff_ms", "cost", "late_cost",
         "expires_at", "result_bytes", "history_left_out",
     ),
-    bool: ("fresh", "urgent"),
+    bool: ("fresh", "urgent", "stream"),
     dict: ("error", "upload"),
 }  # fmt: skip
 

@@ -71,7 +71,7 @@ def test_the_layer_has_what_the_lock_names_and_no_sdk(layer: Path) -> None:
     packages = {name for name in shipped if not name.endswith(".dist-info")} - {"__pycache__"}
     assert packages == {
         "aws_lambda_powertools", "fastjsonschema", "jmespath", "jsonpatch.py", "jsonpatch_cli.py", "jsonpatch-stubs",
-        "jsonpointer.py", "jsonpointer-stubs", "typing_extensions.py",
+        "jsonpointer.py", "jsonpointer-stubs", "standardwebhooks", "typing_extensions.py",
     }  # fmt: skip
     assert not {path.name for path in layer.rglob("*")} & set(ARMY_KNIVES)
     assert not list(layer.rglob("*.so")), "pure Python, so that any machine can build it"
@@ -80,7 +80,7 @@ def test_the_layer_has_what_the_lock_names_and_no_sdk(layer: Path) -> None:
 def test_the_lock_pins_every_package_by_hash_and_holds_what_is_required() -> None:
     lock = (ROOT / "infra/layer/requirements.lock").read_text(encoding="utf-8")
     pinned = [line.split(" ")[0] for line in lock.splitlines() if "==" in line]
-    assert lock.count("--hash=sha256:") == len(pinned) == 6
+    assert lock.count("--hash=sha256:") == len(pinned) == 7
     wanted = (ROOT / "infra/layer/requirements.in").read_text(encoding="utf-8").splitlines()
     assert {line for line in wanted if "==" in line} <= set(pinned)
     installed = (ROOT / "requirements.txt").read_text(encoding="utf-8")
@@ -92,7 +92,7 @@ def test_the_assets_run_with_nothing_else_on_the_path(code: Path, layer: Path) -
     python = runtime_python()
     program = (
         f"import sys; sys.path[:0] = [{str(code)!r}, {str(layer / 'python')!r}]\n"
-        "import lambdas.contracts.names, fastjsonschema, aws_lambda_powertools, jmespath, jsonpatch\n"
+        "import lambdas.contracts.names, fastjsonschema, aws_lambda_powertools, jmespath, jsonpatch, standardwebhooks\n"
         "print(lambdas.contracts.names.__file__, fastjsonschema.__file__)"
     )
     command = [python.executable if python else sys.executable, "-I", "-S", "-c", program]
