@@ -29,7 +29,7 @@ help:            ## What there is
 
 setup: $(READY)  ## Install everything into .venv (the other commands do it by themselves)
 
-$(READY): requirements.txt constraints.txt
+$(READY): requirements.txt constraints.txt client/pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; none was found on the PATH."; exit 1; }
 	@echo "Setting up $(VENV) with $$($(PYTHON) --version): about a minute, once."
 	@$(PYTHON) -m venv $(VENV)
@@ -40,7 +40,7 @@ demo: $(READY)   ## From an event to a delivered result, live, on this machine
 	@$(BIN)/python -m local demo
 
 run: $(READY)    ## The whole stack on this machine, until you stop it (ARGS="--port 9000 …")
-	@$(BIN)/python -m local run --port 8080 --aws-port 8081 --model-port 8082 --reload $(ARGS)
+	@$(BIN)/python -m local run --port 8080 --aws-port 8081 --model-port 8082 --socket-port 8083 --reload $(ARGS)
 
 test: $(READY)   ## All tests, on moto, several modules at once (JOBS=2, SEED=any number)
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --randomly-seed=$(SEED) $(ARGS)

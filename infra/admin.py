@@ -122,18 +122,19 @@ def _places(queues: Queues) -> dict[str, str]:
         **queues.of_work,
         names.INBOX_QUEUE_URL: queues.inbox.queue_url,
         names.INBOX_DLQ_URL: queues.inbox_dead_letters.queue_url,
+        names.DELIVERIES_QUEUE_URL: queues.deliveries.queue_url,
+        names.DELIVERIES_DLQ_URL: queues.deliveries_dead_letters.queue_url,
     }
 
 
 def _allow_letters(function: Function, queues: Queues) -> None:
     """To look through dead letters and take them away, and to send to the queues that they belong to."""
-    dead = (queues.work_dead_letters, queues.urgent_dead_letters, queues.inbox_dead_letters)
     function.allow(
         "sqs:ReceiveMessage",
         "sqs:ChangeMessageVisibility",
         "sqs:DeleteMessage",
         "sqs:GetQueueAttributes",
-        on=[queue.queue_arn for queue in dead],
+        on=[queue.queue_arn for queue in queues.dead],
     )
-    living = (queues.work, queues.urgent, queues.inbox)
+    living = (queues.work, queues.urgent, queues.inbox, queues.deliveries)
     function.allow("sqs:SendMessage", on=[queue.queue_arn for queue in living])

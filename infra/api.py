@@ -39,6 +39,7 @@ ROUTES = (
     Route(http.HttpMethod.GET, "/jobs/{id}", "query"),
     Route(http.HttpMethod.GET, "/jobs/{id}/result", "query"),
     Route(http.HttpMethod.GET, "/jobs/{id}/events", "query"),
+    Route(http.HttpMethod.GET, "/jobs/{id}/chunks", "query"),
     Route(http.HttpMethod.POST, "/jobs/{id}/cancel", "control"),
     Route(http.HttpMethod.POST, "/jobs/{id}/retry", "control"),
     Route(http.HttpMethod.DELETE, "/jobs/{id}", "control"),
@@ -164,6 +165,7 @@ def _query(scope: Construct, packaging: Packaging, settings: Settings, storage: 
     )
     query.allow("dynamodb:GetItem", "dynamodb:BatchGetItem", on=storage.jobs.table_arn)
     query.allow("dynamodb:Query", on=f"{storage.jobs.table_arn}/index/{names.TENANT_INDEX}")
+    query.allow("dynamodb:Query", on=storage.jobs.table_arn)  # what lies beside a job's record
     query.allow("s3:GetObject", on=storage.results.arn_for_objects(f"{names.RESULTS_PREFIX}*"))
     query.allow("s3:ListBucket", on=storage.results.bucket_arn)  # else a result that is gone is 403, not 404
     return query
@@ -189,6 +191,7 @@ def _control(scope: Construct, packaging: Packaging, settings: Settings, storage
         },
     )
     control.allow("dynamodb:GetItem", "dynamodb:UpdateItem", on=storage.jobs.table_arn)
+    control.allow("dynamodb:Query", "dynamodb:BatchWriteItem", on=storage.jobs.table_arn)  # to delete streamed text
     control.allow("s3:DeleteObject", on=storage.inputs.arn_for_objects(f"{names.INPUTS_PREFIX}*"))
     control.allow("s3:DeleteObject", on=storage.results.arn_for_objects(f"{names.RESULTS_PREFIX}*"))
     # an upload has versions, and all of them that were sent to a job's own name go with it

@@ -45,10 +45,13 @@ class Dispatch(Construct):
                 **queues.of_work,
                 names.DISPATCH_DLQ_URL: self.dead_letters.queue_url,
                 names.JOB_EVENTS_TOPIC_ARN: notifications.job_events.topic_arn,
+                names.DELIVERIES_QUEUE_URL: queues.deliveries.queue_url,
             },
         )
-        self.dispatch.allow("dynamodb:UpdateItem", on=storage.jobs.table_arn)
+        # it reads a job whose delivery was removed: was the job?
+        self.dispatch.allow("dynamodb:GetItem", "dynamodb:UpdateItem", on=storage.jobs.table_arn)
         queues.allow_sending(self.dispatch)
+        self.dispatch.allow("sqs:SendMessage", on=queues.deliveries.queue_arn)
         self.dispatch.allow("sqs:SendMessage", on=self.dead_letters.queue_arn)  # Lambda does it, in its name
         notifications.allow_publishing(self.dispatch)
         self._follow(storage, settings)
@@ -67,7 +70,7 @@ class Dispatch(Construct):
             event_source_arn=stream,
             starting_position=lambda_.StartingPosition.TRIM_HORIZON,
             batch_size=settings.stream_batch_size,
-            filters=[lambda_.FilterCriteria.filter(HEARD), lambda_.FilterCriteria.filter(LOST)],
+            filters=[lambda_.FilterCriteria.filter(one) for one in (HEARD, LOST, DELIVERED, UNDELIVERED)],
             max_record_age=Duration.seconds(settings.stream_age_s),
             # the most there is, so that age decides: while a queue is down, a count is used up in seconds
             retry_attempts=10_000,
@@ -77,24 +80,23 @@ class Dispatch(Construct):
         )
 
 
-# filters cannot compare images: the function ignores what did not change
-HEARD: dict[str, Any] = {
-    "dynamodb": {
-        "Keys": {"sk": {"S": lambda_.FilterRule.is_equal(names.JOB_SK)}},
-        "NewImage": {
-            "status": {"S": lambda_.FilterRule.or_(*names.HEARD)},
-            names.DUE_SHARD: {"S": lambda_.FilterRule.exists()},
-        },
-    }
-}
+def _of(sk: list[Any], **images: Any) -> dict[str, Any]:
+    return {"dynamodb": {"Keys": {"sk": {"S": sk}}, **images}}
+
+
+_JOB: list[Any] = lambda_.FilterRule.is_equal(names.JOB_SK)
+_DELIVERY: list[Any] = lambda_.FilterRule.begins_with(names.DELIVERY_SK)
+_DUE = {names.DUE_SHARD: {"S": lambda_.FilterRule.exists()}}
 
 # a record that is gone though something was still due: Lambda filters on `dynamodb` alone, not on the kind of event.
 # Without the clause about the new image every claim and every mark would come, too: twice as much. That it holds when
 # there is no new image at all is unverified on AWS (docs/local-runtime.md has the probe); the function decides anyway
-LOST: dict[str, Any] = {
-    "dynamodb": {
-        "Keys": {"sk": {"S": lambda_.FilterRule.is_equal(names.JOB_SK)}},
-        "NewImage": {"sk": {"S": lambda_.FilterRule.not_exists()}},
-        "OldImage": {names.DUE_SHARD: {"S": lambda_.FilterRule.exists()}},
-    }
-}
+_GONE: dict[str, Any] = {"NewImage": {"sk": {"S": lambda_.FilterRule.not_exists()}}, "OldImage": _DUE}
+
+# filters cannot compare images: the function ignores what did not change
+HEARD = _of(_JOB, NewImage={"status": {"S": lambda_.FilterRule.or_(*names.HEARD)}, **_DUE})
+LOST = _of(_JOB, **_GONE)
+
+# an attempt is to be made; how a delivery has ended nobody hears: it is in the job's timeline
+DELIVERED = _of(_DELIVERY, NewImage={"status": {"S": lambda_.FilterRule.is_equal(names.PENDING)}, **_DUE})
+UNDELIVERED = _of(_DELIVERY, **_GONE)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Container, Iterator
 from dataclasses import fields
 
-from infra import sources, tenants
+from infra import sources, subscriptions, tenants
 from infra.settings import Settings
 
 DAY_S = 86_400
@@ -29,6 +29,7 @@ def problems(settings: Settings, priced: Container[str] | None = None) -> list[s
         *_choices(settings),
         *_identities(settings),
         *_sources(settings),
+        *subscriptions.problems(settings.subscriptions),
         *_memory(settings),
         *_models(settings, priced),
         *_inequalities(settings),
@@ -141,6 +142,17 @@ def _inequalities(s: Settings) -> Iterator[str]:
             s.retry_base_s <= s.retry_cap_s < s.deadline_s,
             "retry_base_s ({retry_base_s}) must be at most retry_cap_s ({retry_cap_s}), "
             "and that below deadline_s ({deadline_s})",
+        ),
+        (
+            s.webhook_timeout_s + 5 + 15 <= s.deliver_timeout_s,
+            "webhook_timeout_s ({webhook_timeout_s}) must leave 20 seconds of deliver_timeout_s ({deliver_timeout_s}): "
+            "15 go by before an endpoint is called, and no attempt is begun unless a whole one and 5 seconds to note "
+            "what came of it are left",
+        ),
+        (
+            s.webhook_concurrency < s.deliver_concurrency,
+            "webhook_concurrency ({webhook_concurrency}) must be below deliver_concurrency ({deliver_concurrency}), "
+            "or one slow endpoint holds up the deliveries to all others",
         ),
         (
             s.wait_max <= s.query_timeout_s - 4,

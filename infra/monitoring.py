@@ -14,6 +14,7 @@ from constructs import Construct
 from infra.admin import Admin
 from infra.alarms import BELOW, FIVE_MINUTES, LOUD, Alarms, errors_period, filled, growth
 from infra.api import STAGE, Api
+from infra.deliveries import Deliveries
 from infra.dispatch import Dispatch
 from infra.function import Function
 from infra.inbox import Inbox
@@ -21,7 +22,10 @@ from infra.notifications import Notifications
 from infra.processing import Processing
 from infra.queues import Queues
 from infra.settings import Settings
+from infra.streaming import Streaming
+from infra.subscribers import Subscribers
 from infra.sweep import Sweep
+from infra.webhooks import Webhooks
 from lambdas.contracts import names
 
 # fields of the log lines, as lambdas/ writes them
@@ -41,10 +45,14 @@ class Monitoring(Construct):
         settings: Settings,
         queues: Queues,
         notifications: Notifications,
+        subscribers: Subscribers,
+        webhooks: Webhooks,
         api: Api,
         inbox: Inbox,
         dispatch: Dispatch,
         processing: Processing,
+        deliveries: Deliveries,
+        streaming: Streaming,
         sweep: Sweep,
         admin: Admin,
     ) -> None:
@@ -55,9 +63,15 @@ class Monitoring(Construct):
             "Accept": api.accept,
             "Query": api.query,
             "Control": api.control,
+            "Webhooks": webhooks.webhooks,
             "Ingest": inbox.ingest,
             "Dispatch": dispatch.dispatch,
             "Worker": processing.worker,
+            "Deliver": deliveries.deliver,
+            "Ticket": streaming.ticket,
+            "Connect": streaming.connect,
+            "Socket": streaming.socket,
+            "Push": streaming.push,
             "Sweep": sweep.sweep,
             "Admin": admin.admin,
             "Redrive": admin.redrive,
@@ -65,11 +79,16 @@ class Monitoring(Construct):
         self._watch_dead_letters("Work", queues.work_dead_letters)
         self._watch_dead_letters("Urgent", queues.urgent_dead_letters)
         self._watch_dead_letters("Inbox", queues.inbox_dead_letters)
+        self._watch_dead_letters("Deliveries", queues.deliveries_dead_letters)
         self._watch_dead_letters("Dispatch", dispatch.dead_letters)
+        self._watch_dead_letters("Push", streaming.dead_letters)
         self._watch_dead_letters("Sweep", sweep.dead_letters)
         self._watch_dead_letters("Redrive", admin.dead_letters)
+        for name, letters in subscribers.dead_letters.items():
+            self._watch_dead_letters(f"Subscribers-{name}-", letters)
         self._watch_messages(settings, queues)
         self._watch_age(settings, dispatch.dispatch)
+        self._watch_deliveries()
         self._watch_sweeps(settings)
         self._watch_answers(api)
         self._watch_records()
@@ -104,9 +123,24 @@ class Monitoring(Construct):
                 usual,
                 "Events from outside wait to become jobs: look why ingest does not take them.",
             ),
+            (
+                "Deliveries",
+                queues.deliveries,
+                usual,
+                "Events wait to be delivered: raise deliver_concurrency, or look why deliver is slow.",
+            ),
         ):
             age = queue.metric_approximate_age_of_oldest_message(period=FIVE_MINUTES, statistic="Maximum")
             self._alarms.add(f"Oldest{name}Message", age, age_s, what)
+
+    def _watch_deliveries(self) -> None:
+        """An endpoint that is down is its tenant's; what could not be delivered in all its time somebody must know."""
+        self._alarms.add(
+            "DeliveriesFailed",
+            self._reported(names.DELIVERIES_FAILED, 300, "Sum"),
+            1,
+            "Deliveries were given up: an endpoint has refused them, or was not there in all their time.",
+        )
 
     def _watch_age(self, settings: Settings, dispatch: Function) -> None:
         self._alarms.add(

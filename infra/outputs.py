@@ -17,7 +17,9 @@ from infra.monitoring import Monitoring
 from infra.notifications import Notifications
 from infra.queues import Queues
 from infra.storage import Storage
+from infra.streaming import Streaming
 from infra.sweep import Sweep
+from infra.webhooks import Webhooks
 
 
 class Outputs(Construct):
@@ -33,9 +35,11 @@ class Outputs(Construct):
         notifications: Notifications,
         api: Api,
         dispatch: Dispatch,
+        streaming: Streaming,
         sweep: Sweep,
         admin: Admin,
         monitoring: Monitoring,
+        webhooks: Webhooks,
     ) -> None:
         super().__init__(scope, construct_id)
         self._console = f"https://{Stack.of(self).region}.console.aws.amazon.com"
@@ -44,17 +48,23 @@ class Outputs(Construct):
             api.http_api.api_endpoint,
             "The API: every call is signed (SigV4), see docs/deploying.md",
         )
+        self._output("WebSocketUrl", streaming.url, "Where jobs are watched live: with a ticket, see docs/streaming.md")
         self._table("Jobs", storage.jobs.table_name)
         self._table("Answers", storage.answers.table_name)
+        self._table("Connections", streaming.connections.table_name)
         self._queue("Work", queues.work)
         self._queue("WorkDlq", queues.work_dead_letters)
         self._queue("Urgent", queues.urgent)
         self._queue("UrgentDlq", queues.urgent_dead_letters)
         self._queue("Inbox", queues.inbox)
         self._queue("InboxDlq", queues.inbox_dead_letters)
+        self._queue("Deliveries", queues.deliveries)
+        self._queue("DeliveriesDlq", queues.deliveries_dead_letters)
         self._queue("DispatchDlq", dispatch.dead_letters)
+        self._queue("PushDlq", streaming.dead_letters)
         self._queue("SweepDlq", sweep.dead_letters)
         self._queue("RedriveDlq", admin.dead_letters)
+        self._output("WebhookSecretArn", webhooks.secret.secret_arn, "To change it, see docs/delivery.md")
         self._topic("JobEvents", notifications.job_events)
         self._topic("Alerts", monitoring.alerts)
         self._bucket("Uploads", storage.uploads)

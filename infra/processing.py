@@ -15,6 +15,8 @@ from infra.settings import Settings
 from infra.storage import Storage
 from lambdas.contracts import names
 
+_ASKING = ("bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream")  # Converse, ConverseStream
+
 
 class Processing(Construct):
     """`worker`: claims a job, asks the model, stores the result."""
@@ -93,12 +95,15 @@ def _rules(settings: Settings) -> dict[str, str]:
         names.DEADLINE_S: str(settings.deadline_s),
         names.DUE_GRACE_S: str(settings.due_grace_s),
         names.SWEEP_PERIOD_S: str(settings.sweep_period_s),
+        names.CHUNK_MS: str(settings.chunk_ms),
+        names.CHUNK_BYTES: str(settings.chunk_bytes),
         **({names.MAIL_FROM: settings.mail_from} if settings.mail_from else {}),
     }
 
 
 def _allow_records(worker: Function, storage: Storage) -> None:
     worker.allow("dynamodb:GetItem", "dynamodb:UpdateItem", on=storage.jobs.table_arn)
+    worker.allow("dynamodb:PutItem", on=storage.jobs.table_arn)  # chunks of streamed text
     worker.allow(
         "dynamodb:GetItem",
         "dynamodb:PutItem",
@@ -143,7 +148,7 @@ def _allow_model(worker: Function, route: Route) -> None:
         for region in route.regions
     ]
     if not route.is_profile:
-        worker.allow("bedrock:InvokeModel", on=served)
+        worker.allow(*_ASKING, on=served)
         return
     profile = stack.format_arn(
         service="bedrock",
@@ -151,5 +156,5 @@ def _allow_model(worker: Function, route: Route) -> None:
         resource_name=route.model_id,
         arn_format=ArnFormat.SLASH_RESOURCE_NAME,
     )
-    worker.allow("bedrock:InvokeModel", on=profile)
-    worker.allow("bedrock:InvokeModel", on=served, when={"StringEquals": {"bedrock:InferenceProfileArn": profile}})
+    worker.allow(*_ASKING, on=profile)
+    worker.allow(*_ASKING, on=served, when={"StringEquals": {"bedrock:InferenceProfileArn": profile}})

@@ -13,13 +13,15 @@ from lambdas.contracts import names
 
 
 class Queues(Construct):
-    """`work` and `urgent` feed the workers, `inbox` feeds ingest; the dead letters are the operator's inbox."""
+    """`work` and `urgent` feed the workers, `inbox` feeds ingest, `deliveries` deliver; the dead letters are the
+    operator's inbox."""
 
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings) -> None:
         super().__init__(scope, construct_id)
         self.work_dead_letters = dead_letters(self, "WorkDeadLetters", settings)
         self.urgent_dead_letters = dead_letters(self, "UrgentDeadLetters", settings)
         self.inbox_dead_letters = dead_letters(self, "InboxDeadLetters", settings)
+        self.deliveries_dead_letters = dead_letters(self, "DeliveriesDeadLetters", settings)
         # a message of the first two is a hint that the sweep can repeat: nothing to keep
         self.work = self._queue("Work", self.work_dead_letters, settings.visibility_s, settings, RemovalPolicy.DESTROY)
         self.urgent = self._queue(
@@ -28,6 +30,14 @@ class Queues(Construct):
         # an event in the inbox is nowhere else yet
         self.inbox = self._queue(
             "Inbox", self.inbox_dead_letters, settings.inbox_visibility_s, settings, removal_policy(settings)
+        )
+        # nor is an event that no delivery was made of
+        self.deliveries = self._queue(
+            "Deliveries",
+            self.deliveries_dead_letters,
+            settings.deliveries_visibility_s,
+            settings,
+            removal_policy(settings),
         )
 
     @property
@@ -39,6 +49,16 @@ class Queues(Construct):
             names.URGENT_QUEUE_URL: self.urgent.queue_url,
             names.URGENT_DLQ_URL: self.urgent_dead_letters.queue_url,
         }
+
+    @property
+    def dead(self) -> tuple[sqs.Queue, ...]:
+        """The operator's inbox."""
+        return (
+            self.work_dead_letters,
+            self.urgent_dead_letters,
+            self.inbox_dead_letters,
+            self.deliveries_dead_letters,
+        )
 
     def allow_sending(self, function: Function) -> None:
         """Work, and letters about it, to the queues of both kinds of job."""

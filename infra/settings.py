@@ -161,6 +161,11 @@ class Settings:
         return 6 * self.ingest_timeout_s
 
     @property
+    def deliveries_visibility_s(self) -> int:
+        """Visibility timeout of the deliveries queue: six times the timeout of deliver."""
+        return 6 * self.deliver_timeout_s
+
+    @property
     def dlq_days(self) -> int:
         """Dead letters are kept for as long as SQS offers: the delivery contract asks for no less."""
         return 14

@@ -80,6 +80,9 @@ def problems(declared: Declared) -> Iterator[str]:
 def _wrong(name: str, one: Any) -> Iterator[str]:
     if not NAME.fullmatch(name) or name == names.UPLOADS:
         yield f": a source is named {NAME.pattern}, and not {names.UPLOADS}: it is part of a path"
+    elif name in names.SWEEP_PARTS:
+        parts = ", ".join(names.SWEEP_PARTS)
+        yield f": no source may be named as a part of every sweep is ({parts}): name it otherwise"
     if not isinstance(one, Mapping):
         yield " must be an object: tenant, task, scheme, secret, …"
         return

@@ -9,6 +9,7 @@ from constructs import Construct
 
 from infra.admin import Admin
 from infra.api import Api
+from infra.deliveries import Deliveries
 from infra.dispatch import Dispatch
 from infra.events import Events
 from infra.inbox import Inbox
@@ -20,7 +21,10 @@ from infra.processing import Processing
 from infra.queues import Queues
 from infra.settings import Settings
 from infra.storage import Storage
+from infra.streaming import Streaming
+from infra.subscribers import Subscribers
 from infra.sweep import Sweep
+from infra.webhooks import Webhooks
 
 
 class Neverdrop(Stack):
@@ -32,9 +36,11 @@ class Neverdrop(Stack):
         storage = Storage(self, "Storage", settings=settings)
         queues = Queues(self, "Queues", settings=settings)
         notifications = Notifications(self, "Notifications")
+        subscribers = Subscribers(self, "Subscribers", settings=settings, notifications=notifications)
 
         api = Api(self, "Api", packaging=packaging, settings=settings, storage=storage)
         Events(self, "Events", settings=settings, api=api, queues=queues)
+        webhooks = Webhooks(self, "Webhooks", packaging=packaging, settings=settings, storage=storage, api=api)
         inbox = Inbox(self, "Inbox", packaging=packaging, settings=settings, storage=storage, queues=queues)
         dispatch = Dispatch(
             self,
@@ -48,6 +54,17 @@ class Neverdrop(Stack):
         processing = Processing(
             self, "Processing", packaging=packaging, settings=settings, storage=storage, queues=queues
         )
+        deliveries = Deliveries(
+            self,
+            "Deliveries",
+            packaging=packaging,
+            settings=settings,
+            storage=storage,
+            queues=queues,
+            notifications=notifications,
+            webhooks=webhooks,
+        )
+        streaming = Streaming(self, "Streaming", packaging=packaging, settings=settings, storage=storage, api=api)
         sweep = Sweep(
             self,
             "Sweep",
@@ -73,10 +90,14 @@ class Neverdrop(Stack):
             settings=settings,
             queues=queues,
             notifications=notifications,
+            subscribers=subscribers,
+            webhooks=webhooks,
             api=api,
             inbox=inbox,
             dispatch=dispatch,
             processing=processing,
+            deliveries=deliveries,
+            streaming=streaming,
             sweep=sweep,
             admin=admin,
         )
@@ -88,7 +109,9 @@ class Neverdrop(Stack):
             notifications=notifications,
             api=api,
             dispatch=dispatch,
+            streaming=streaming,
             sweep=sweep,
             admin=admin,
             monitoring=monitoring,
+            webhooks=webhooks,
         )

@@ -19,7 +19,7 @@ from infra.settings import Settings
 from infra.storage import Storage
 from lambdas.contracts import names
 
-STUCK = ("stuck", "letters")
+STUCK = ("stuck", "deliveries", "letters")
 DRIFT = ("drift",)
 
 
@@ -53,6 +53,8 @@ class Sweep(Construct):
                 **queues.of_work,
                 names.INBOX_QUEUE_URL: queues.inbox.queue_url,
                 names.INBOX_DLQ_URL: queues.inbox_dead_letters.queue_url,
+                names.DELIVERIES_QUEUE_URL: queues.deliveries.queue_url,
+                names.DELIVERIES_DLQ_URL: queues.deliveries_dead_letters.queue_url,
                 names.JOB_EVENTS_TOPIC_ARN: notifications.job_events.topic_arn,
                 names.SOURCES: sources.environment(settings.event_sources),
                 names.DEADLINE_S: str(settings.deadline_s),
@@ -111,15 +113,14 @@ class Sweep(Construct):
 
     def _allow_messages(self, queues: Queues, notifications: Notifications) -> None:
         queues.allow_sending(self.sweep)
-        self.sweep.allow("sqs:SendMessage", on=queues.inbox.queue_arn)
-        self.sweep.allow("sqs:GetQueueAttributes", on=queues.work.queue_arn)
-        letters = (queues.work_dead_letters, queues.urgent_dead_letters, queues.inbox_dead_letters)
+        self.sweep.allow("sqs:SendMessage", on=[queues.inbox.queue_arn, queues.deliveries.queue_arn])
+        self.sweep.allow("sqs:GetQueueAttributes", on=[queues.work.queue_arn, queues.deliveries.queue_arn])
         self.sweep.allow(
             "sqs:ReceiveMessage",
             "sqs:ChangeMessageVisibility",
             "sqs:DeleteMessage",
             "sqs:GetQueueAttributes",
-            on=[queue.queue_arn for queue in letters],
+            on=[queue.queue_arn for queue in queues.dead],
         )
         notifications.allow_publishing(self.sweep)
         notifications.allow_counting(self.sweep)

@@ -41,6 +41,7 @@ def _run(arguments: argparse.Namespace) -> int:
         port=arguments.port,
         aws_port=arguments.aws_port,
         model_port=arguments.model_port,
+        socket_port=arguments.socket_port,
         model_script=arguments.model_script,
         model_url=arguments.model_url,
         reload=arguments.reload,
@@ -51,7 +52,8 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         runtime.start()
         ready = {"ready": True, "api": runtime.api, "aws": runtime.aws, "model": runtime.model}
-        print(json.dumps({**ready, "outputs": runtime.outputs}), flush=True)  # noqa: T201
+        sockets = {"websocket": runtime.websocket, "management": runtime.management}
+        print(json.dumps({**ready, **sockets, "outputs": runtime.outputs}), flush=True)  # noqa: T201
         while True:
             time.sleep(3600)
     except OSError as error:
@@ -80,6 +82,7 @@ def _parse() -> argparse.Namespace:
     run.add_argument("--port", type=int, default=0, help="of the HTTP API; 0 picks one")
     run.add_argument("--aws-port", type=int, default=0, help="of the AWS API")
     run.add_argument("--model-port", type=int, default=0, help="of the model server")
+    run.add_argument("--socket-port", type=int, default=0, help="of the WebSocket API")
     model = run.add_mutually_exclusive_group()
     model.add_argument("--model-script", type=Path, metavar="FILE", help="JSON rules for the model's answers")
     model.add_argument("--model-url", metavar="URL", help="an OpenAI-compatible server to ask instead")

@@ -17,6 +17,8 @@ from local.events.http import Answer, Request
 from local.events.sources import EventSources
 from local.faults import BadRequestError, Faults
 from local.metrics.cloudwatch import CloudWatch
+from local.sockets.connections import Connections
+from local.sockets.controls import SocketControls
 
 Body = dict[str, Any]
 
@@ -34,6 +36,7 @@ class Controls:
         *,
         mailbox: Mailbox,
         metrics: CloudWatch,
+        connections: Connections,
     ) -> None:
         self._clock = clock
         self._functions = functions
@@ -73,6 +76,7 @@ class Controls:
             "POST freeze": self._freeze,
             "POST thaw": self._thaw,
             "POST reload": self._reload,
+            **SocketControls(connections).known,
         }
 
     def __call__(self, request: Request) -> Answer:

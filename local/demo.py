@@ -1,5 +1,5 @@
-"""`make demo`: one call from event to delivered result, live; a duplicate that costs nothing; a poisoned job; a lost
-event that is found."""
+"""`make demo`: one call from event to delivered result, live; a duplicate that costs nothing; a streamed answer; a
+signed webhook; a poisoned job; a lost event that is found."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from rich.table import Table
 from rich.text import Text
 from urllib3.filepost import encode_multipart_formdata
 
+from local import demo_live
+from local.demand import DemoError, demand
 from local.runtime import Runtime
+from neverdrop_client import Client, NeverdropError
 
 CALLS = Path(__file__).resolve().parent.parent / "samples" / "calls"
 CALL, LOST_CALL = CALLS / "apollo13-problem.txt", CALLS / "mercury-freedom7.txt"
@@ -40,10 +43,6 @@ _TOLD = {
     "handed_over": "told to SNS job-events",
 }
 _LAST = "handed_over"
-
-
-class DemoError(Exception):
-    """Something did not happen as it should have; the message says what."""
 
 
 @dataclass
@@ -85,10 +84,11 @@ def main() -> int:
             runtime = Runtime(write_log=feed.write, say=lambda line: status.update(f"Starting: {line} …"))
             runtime.start()
         try:
-            Demo(console, runtime, feed).play()
+            with Client(runtime.api) as client:
+                Demo(console, runtime, feed, client).play()
         finally:
             runtime.stop()
-    except DemoError as error:
+    except (DemoError, NeverdropError) as error:
         console.print(f"[bold red]The demo failed:[/] {error}")
         return 1
     return 0
@@ -97,14 +97,16 @@ def main() -> int:
 class Demo:
     """The scenes, one after the other."""
 
-    def __init__(self, console: Console, runtime: Runtime, feed: Feed) -> None:
-        self._console, self._runtime, self._feed = console, runtime, feed
+    def __init__(self, console: Console, runtime: Runtime, feed: Feed, client: Client) -> None:
+        self._console, self._runtime, self._feed, self._client = console, runtime, feed, client
 
     def play(self) -> None:
         """All scenes, in order. Raises DemoError."""
         self._opening()
         job_id = self._first_call()
         self._duplicate(job_id)
+        self._stream()
+        self._webhook()
         self._poison()
         self._lost()
         self._ending()
@@ -131,17 +133,26 @@ class Demo:
         self._scene("2", "The same event once more, and the same call under another key")
         text = CALL.read_text(encoding="utf-8")
         again = self._submit(text, key="apollo-13")
-        _demand(again == first, "a repeated event became a second job")
+        demand(again == first, "a repeated event became a second job")
         self._say(f"same Idempotency-Key → the same job {again[:8]}…, nothing is done twice")
         other = self._submit(text, key="apollo-13-from-another-system")
         self._show(other)
         cost = self._get(f"/jobs/{other}")["cost_micros"]
         calls = len(self._calls())
-        _demand(cost == 0 and calls == 1, f"the duplicate cost {cost} µ$ and made {calls - 1} more calls")
+        demand(cost == 0 and calls == 1, f"the duplicate cost {cost} µ$ and made {calls - 1} more calls")
         self._say(f"two jobs, two results, [bold]{calls} model call[/]; the second one cost [bold]{cost} µ$[/]")
 
+    def _stream(self) -> None:
+        self._scene("3", "An answer is read while it is written, and its connection is cut")
+        self._post(self._runtime.model + "/_script", [demo_live.PACED])
+        demo_live.stream(self._console, self._runtime, self._client, CALL.read_text(encoding="utf-8"))
+
+    def _webhook(self) -> None:
+        self._scene("4", "Whoever asked for it is told how it ended: a signed webhook")
+        demo_live.webhook(self._console, self._client, CALL.read_text(encoding="utf-8"))
+
     def _poison(self) -> None:
-        self._scene("3", "A poisoned job: the model refuses it for good")
+        self._scene("5", "A poisoned job: the model refuses it for good")
         self._post(self._runtime.model + "/_script", [{"match": "poison of this demo", "error": "ValidationException"}])
         job_id = self._submit(POISON, key="poison")
         self._show(job_id)
@@ -152,7 +163,7 @@ class Demo:
         self._console.print(Panel(table, title="In the dead-letter queue", expand=False))
 
     def _lost(self) -> None:
-        self._scene("4", "An event gets lost: a call is uploaded, and S3's notification never comes")
+        self._scene("6", "An event gets lost: a call is uploaded, and S3's notification never comes")
         self._runtime.notifications.drop(1)
         form = self._post(self._runtime.api + "/uploads", {"type": "summarize", "content_type": "text/plain"})
         job_id = str(form["job_id"])
@@ -165,7 +176,7 @@ class Demo:
         self._show(job_id)
         certificate = self._certificate(sweep["links"]["self"])
         found = certificate["parts"]["uploads"]
-        _demand(found["repaired_ids"] == [job_id], f"the sweep's certificate does not name the lost event: {found}")
+        demand(found["repaired_ids"] == [job_id], f"the sweep's certificate does not name the lost event: {found}")
         self._console.print(Panel(_account(found), title="The sweep's certificate", expand=False))
 
     def _certificate(self, path: str) -> dict[str, Any]:
@@ -273,8 +284,3 @@ class _Blank(dict[str, Any]):
 def _read(request: Request) -> Any:
     with urlopen(request, timeout=30) as answer:  # noqa: S310 - our own loopback server
         return json.loads(answer.read())
-
-
-def _demand(condition: bool, otherwise: str) -> None:
-    if not condition:
-        raise DemoError(otherwise)

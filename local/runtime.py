@@ -29,6 +29,9 @@ from local.metrics.cloudwatch import CloudWatch
 from local.model.server import ModelServer
 from local.model_access import ModelAccess
 from local.reload import Reloader
+from local.sockets.connections import Connections
+from local.sockets.gateway import SocketGateway
+from local.sockets.management import Management
 from local.stack.provision import provision
 from local.stack.stack import Stack
 from local.stack.template import load
@@ -58,6 +61,7 @@ class Runtime:
         port: int = 0,
         aws_port: int = 0,
         model_port: int = 0,
+        socket_port: int = 0,
         model_script: Path | None = None,
         model_url: str | None = None,
         reload: bool = False,
@@ -73,7 +77,7 @@ class Runtime:
         handlers are imported from; `say` gets a line for each step, `write_log` the functions' log.
         """
         self._settings = dict(settings or {})
-        self._ports = port, aws_port, model_port
+        self._ports = port, aws_port, model_port, socket_port
         self._model_script = model_script
         self._model_url = model_url
         self._reload = reload
@@ -136,6 +140,23 @@ class Runtime:
         return self.model_server.url
 
     @property
+    def websocket(self) -> str | None:
+        """The WebSocket API's address, with its stage: where a client connects. None if the stack has none."""
+        api = self._sockets.definition
+        return None if api is None else f"{self._sockets.url}/{api.stage}"
+
+    @property
+    def management(self) -> str | None:
+        """The address of the WebSocket API's @connections: the `endpoint_url` of a client."""
+        api = self._sockets.definition
+        return None if api is None else f"{self._aws.url}/{api.api_id}/{api.stage}"
+
+    @property
+    def connections(self) -> Connections:
+        """Of the WebSocket API: to be looked at, cut, lost, slowed down."""
+        return self._sockets.connections
+
+    @property
     def outputs(self) -> dict[str, str]:
         """The stack's outputs."""
         return dict(self.stack.outputs)
@@ -149,16 +170,18 @@ class Runtime:
         self._say("creating the stack's resources")
         self.clock.start()
         self._ending.callback(self.clock.stop)
-        self.stack = provision(load(assembly), self._aws.url, self._gateway.url)
+        self.stack = provision(load(assembly), self._aws.url, self._gateway.url, self._sockets.url)
         self._say("starting functions and event sources")
         self._start_compute()
         self._say(f"ready after {time.monotonic() - began:.1f} s")
 
     def _open_ports(self) -> None:
         """First of all, because a port that is taken is the likeliest thing to go wrong."""
-        port, aws_port, model_port = self._ports
+        port, aws_port, model_port, socket_port = self._ports
         self._gateway = Gateway(port)
         self._ending.callback(self._gateway.stop)
+        self._sockets = SocketGateway(socket_port)
+        self._ending.callback(self._sockets.stop)
         self._aws = AwsServer(aws_port)
         self._aws.start()
         self._ending.callback(self._aws.stop)
@@ -193,6 +216,8 @@ class Runtime:
         self.sources = EventSources(self.stack, self.functions, self._aws, self.clock, permissions)
         self.metrics.start(self.functions, self.sources.mappings)
         api = HttpApi(self.stack, self.functions, self.clock, self._aws)
+        self._sockets.play(self.stack, self.functions, self.clock)
+        self._aws.players.update(Management(self._sockets, self.clock).players)
         self.controls = Controls(
             self.clock,
             self.functions,
@@ -201,11 +226,13 @@ class Runtime:
             self.meter,
             mailbox=self.mailbox,
             metrics=self.metrics,
+            connections=self.connections,
         )
         self.functions.start()
         self._ending.callback(self._stop_compute)
         self.functions.warm()
         self.sources.start()
+        self._sockets.start()
         self._gateway.start(self.metrics.watching(api.answer), self.controls)
         if self._reload:
             reloader = Reloader(self._code / "lambdas", self.functions, self._say)
@@ -213,6 +240,7 @@ class Runtime:
 
     def _stop_compute(self) -> None:
         """Processes first: everything else waits for them."""
+        self._sockets.forget()
         self.sources.invoker.forget()
         self.functions.stop()
         self.sources.stop()

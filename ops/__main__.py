@@ -6,7 +6,7 @@ import importlib.util
 import io
 import sys
 
-NEEDED = ("typer", "rich", "httpx")
+NEEDED = ("typer", "rich", "httpx", "neverdrop_client")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 
 import httpx
 
+from neverdrop_client import BearerAuth, SigV4
+from neverdrop_client.http import is_loopback
 from ops.exits import Exit, Failure, usage
 
 LOCAL_RUNTIME = "http://127.0.0.1:8080"  # where `make run` listens
 LOOK = httpx.Timeout(5.0, connect=1.0)  # its first answer may have to load a function
-EXECUTE_API = re.compile(r".+\.execute-api(?:-fips)?\.([a-z0-9-]+)\.(?:amazonaws\.com(?:\.cn)?|api\.aws)")
 HOST = re.compile(rb"[\w.:-]+")
 HEADER = re.compile(r"[!-~](?:[ -~]*[!-~])?")  # what may stand in a header as it is
 
@@ -35,12 +35,13 @@ class Access:
         return is_local(httpx.URL(self.url))
 
     def pass_for(self, *, admin: bool) -> httpx.Auth:
-        """What lets a request in. Failure without credentials, or without a region to sign for."""
+        """What lets a request in."""
         if self.is_local:  # no secret leaves for whoever listens on a port of this machine
             return Headers({"X-Local-Tenant": self.tenant} if self.tenant else {})
         if self.token and not admin:
-            return Headers({"Authorization": f"Bearer {self.token}"})
-        return Signature(httpx.URL(self.url).host, self.profile, self.region)
+            token = self.token
+            return BearerAuth(lambda: token)
+        return SigV4(profile=self.profile, region=self.region)
 
 
 def reach(url: str | None, token: str | None, tenant: str | None, profile: str | None, region: str | None) -> Access:
@@ -72,13 +73,6 @@ def is_local(url: httpx.URL) -> bool:
     return url.scheme == "http" and is_loopback(url.host)
 
 
-def is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _local_runtime() -> str:
     try:
         answer = httpx.get(f"{LOCAL_RUNTIME}/health", timeout=LOOK, trust_env=False)
@@ -105,48 +99,3 @@ class Headers(httpx.Auth):
     def auth_flow(self, request: httpx.Request) -> Flow:
         request.headers.update(self._headers)
         yield request
-
-
-class Signature(httpx.Auth):
-    """AWS Signature Version 4 for `execute-api`, by the credentials that the AWS CLI would use."""
-
-    requires_request_body = True
-
-    def __init__(self, host: str, profile: str | None, region: str | None) -> None:
-        self._sign = _signer(host, profile, region)
-
-    def auth_flow(self, request: httpx.Request) -> Flow:
-        request.headers.update(self._sign(request))
-        yield request
-
-
-def _signer(host: str, profile: str | None, region: str | None) -> Callable[[httpx.Request], dict[str, str]]:
-    from botocore.auth import SigV4Auth  # noqa: PLC0415  half a second that the local runtime need not wait for
-    from botocore.awsrequest import AWSRequest  # noqa: PLC0415
-    from botocore.exceptions import BotoCoreError, ProfileNotFound  # noqa: PLC0415
-    from botocore.session import Session  # noqa: PLC0415
-
-    session = Session(profile=profile)
-    try:
-        named = EXECUTE_API.fullmatch(host)
-        region = region or (named[1] if named else session.get_config_variable("region"))
-        credentials = session.get_credentials()
-    except ProfileNotFound as error:
-        raise usage(str(error)) from None
-    except BotoCoreError as error:
-        raise Failure(Exit.FORBIDDEN, f"no AWS credentials: {error}") from None
-    if credentials is None:
-        fix = "aws configure sso, or name a profile with --profile or AWS_PROFILE"
-        raise Failure(Exit.FORBIDDEN, f"no AWS credentials to sign with: {fix}")
-    if not region:
-        raise usage(f"which region is {host} in? Say so with --region")
-
-    def sign(request: httpx.Request) -> dict[str, str]:
-        signed = AWSRequest(request.method, str(request.url), data=request.content)
-        try:
-            SigV4Auth(credentials.get_frozen_credentials(), "execute-api", region).add_auth(signed)
-        except BotoCoreError as error:
-            raise Failure(Exit.FORBIDDEN, f"no AWS credentials: {error}; perhaps: aws sso login") from None
-        return dict(signed.headers.items())
-
-    return sign

@@ -29,6 +29,11 @@ class Output:
         self._data.print(Text(clean(text)), soft_wrap=True)
         sys.stdout.flush()
 
+    def piece(self, text: str) -> None:
+        """Text as it comes, lines and all: the next one goes on where this ends."""
+        sys.stdout.write("".join(c if c == "\n" else clean(c) for c in text))
+        sys.stdout.flush()
+
     def document(self, value: Any) -> None:
         """JSON over several lines, for people; still JSON for everybody else."""
         is_wide = (sys.stdout.encoding or "").lower().startswith("utf")

@@ -130,6 +130,20 @@ def any_letter_body(job_id: str = JOB_ID, attempt: int = 1, reason: str = "TASK_
     return json.dumps(any_envelope(run_id=job_id, event_type="job.dead_lettered", payload=payload))
 
 
+def any_event_body(job_id: str = JOB_ID, status: str = COMPLETED, attempt: int = 1, **over: Any) -> str:
+    """What the dispatcher publishes of a job that has ended, as the deliveries queue gets it."""
+    payload = {"status": status, "attempt": attempt, "type": "summarize", **over.pop("payload", {})}
+    event_id = ids.event_id(job_id, attempt, status)
+    told = {"event_id": event_id, "idempotency_key": event_id, "step_index": attempt, "run_id": job_id}
+    told |= {"event_type": f"job.{status.lower()}", **over}
+    return json.dumps({**any_envelope(**told), "payload": payload})
+
+
+def any_delivery_hint_body(job_id: str = JOB_ID, endpoint: str = "e1", attempt: int = 0, crashes: int = 0) -> str:
+    payload = {"endpoint": endpoint, "event_id": f"{job_id}.1.COMPLETED", "attempt": attempt, "crashes": crashes}
+    return json.dumps(any_envelope(run_id=job_id, event_type="delivery.dispatched", payload=payload))
+
+
 def any_delivery(body: str | None = None, **over: Any) -> Delivery:
     values: dict[str, Any] = {
         "message_id": "message-1",

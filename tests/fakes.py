@@ -8,6 +8,7 @@ import copy
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
@@ -39,6 +40,7 @@ from lambdas.core.ports import (
     VersionPage,
 )
 from lambdas.core.protocol import Change
+from lambdas.core.streaming.ports import Chunk, Heard
 from tests.builders import NOW
 
 Record = Mapping[str, Any]
@@ -401,21 +403,101 @@ def any_reply(text: str = "All three are safe.", stop_reason: str = "end_turn", 
     return Reply(text, stop_reason, over.get("input_tokens", 1_000), over.get("output_tokens", 500))
 
 
-class FakeModel:
-    """The Model port: says what the script says, one line a call, and then the same thing for ever."""
+def in_threes(text: str) -> list[str]:
+    return [text[start : start + 3] for start in range(0, len(text), 3)]
 
-    def __init__(self, *script: Reply | BaseException | Callable[[ModelRequest], Reply]) -> None:
+
+@dataclass(frozen=True)
+class Cut:
+    """A stream that says these pieces and then breaks."""
+
+    error: BaseException
+    pieces: tuple[str, ...] = ()
+
+
+class FakeModel:
+    """The Model and StreamingModel ports: says what the script says, one line a call, and then the same thing for
+    ever. `pieces`: in which pieces a stream says a text."""
+
+    def __init__(
+        self,
+        *script: Reply | BaseException | Cut | Callable[[ModelRequest], Reply],
+        pieces: Callable[[str], Iterable[str]] = in_threes,
+    ) -> None:
         self.script = deque(script)
+        self.pieces = pieces
         self.requests: list[ModelRequest] = []
+        self.streamed = 0
         self._lock = threading.Lock()
 
     def converse(self, request: ModelRequest) -> Reply:
+        return self._said(request, lambda piece: None)
+
+    def converse_stream(self, request: ModelRequest, heard: Heard) -> Reply:
+        self.streamed += 1
+        reply = self._said(request, heard)
+        for piece in self.pieces(reply.text):
+            heard(piece)
+        return reply
+
+    def _said(self, request: ModelRequest, heard: Heard) -> Reply:
         with self._lock:
             self.requests.append(request)
             said = self.script.popleft() if self.script else any_reply()
+        if isinstance(said, Cut):
+            for piece in said.pieces:
+                heard(piece)
+            raise said.error
         if isinstance(said, BaseException):
             raise said
         return said(request) if callable(said) else said
+
+
+class FakeChunks:
+    """The Chunks port in memory. `before`: called with the name of each call; what it raises, the caller feels.
+    `taken`: in which order chunks were stored, repeats included."""
+
+    def __init__(self, before: Callable[[str], None] = lambda name: None) -> None:
+        self.items: dict[tuple[str, int, int], tuple[str, int]] = {}  # (job id, attempt, n): text, expires_at
+        self.taken: list[Chunk] = []
+        self.troubles = Troubles()
+        self.before = before
+
+    def append(self, job_id: str, chunk: Chunk, expires_at: int) -> None:
+        self.before("append")
+        trouble = self.troubles.take("append")
+        if trouble not in (Trouble.REFUSED, Trouble.UNSENT):
+            self.items[job_id, chunk.attempt, chunk.n] = chunk.text, expires_at
+            self.taken.append(chunk)
+        if trouble and trouble is not Trouble.LOST_REPLY:
+            raise _raised(trouble, "append")
+
+    def read(self, job_id: str, attempt: int, first: int, most_bytes: int) -> list[Chunk]:
+        self.before("read chunks")
+        trouble = self.troubles.take("read")
+        if trouble:
+            raise _raised(trouble, "read chunks")
+        found: list[Chunk] = []
+        for owner, of, n in sorted(self.items):
+            if (owner, of) == (job_id, attempt) and n >= first:
+                chunk = Chunk(of, n, self.items[owner, of, n][0])
+                if found and sum(len(one.text.encode()) for one in (*found, chunk)) > most_bytes:
+                    break
+                found.append(chunk)
+        return found
+
+    def delete_all(self, job_id: str) -> None:
+        self.before("delete chunks")
+        trouble = self.troubles.take("delete_all")
+        if trouble:
+            raise _raised(trouble, "delete_all")
+        self.items = {key: kept for key, kept in self.items.items() if key[0] != job_id}
+
+    def text_of(self, job_id: str, attempt: int) -> str:
+        """What a reader of this attempt puts together; there must be no gap in it."""
+        numbers = sorted(n for owner, of, n in self.items if (owner, of) == (job_id, attempt))
+        assert numbers == list(range(len(numbers))), f"a gap: {numbers}"
+        return "".join(self.items[job_id, attempt, n][0] for n in numbers)
 
 
 class FakeAnswers:
@@ -747,3 +829,59 @@ def drawing(values: Iterable[float] = (0.5,)) -> Callable[[], float]:
     """Draws these numbers in turn, the last one for ever."""
     left = deque(values)
     return lambda: left.popleft() if len(left) > 1 else left[0]
+
+
+class FakeEndpoints:
+    """The EndpointStore port in memory. `rows`: circuits by tenant and endpoint id. `before`: as of FakeJobStore."""
+
+    def __init__(self, *records: Record, before: Callable[[str], None] = lambda name: None) -> None:
+        self.records: dict[tuple[str, str], dict[str, Any]] = {
+            (record["tenant"], record["id"]): dict(record) for record in records
+        }
+        self.rows: dict[tuple[str, str], Record] = {}
+        self.calls: list[str] = []
+        self.troubles = Troubles()
+        self.before = before
+
+    def _called(self, name: str) -> Trouble | None:
+        self.calls.append(name)
+        self.before(name)
+        trouble = self.troubles.take(name)
+        if trouble in (Trouble.REFUSED, Trouble.UNSENT):
+            raise _raised(trouble, name)
+        return trouble
+
+    def of_tenant(self, tenant: str) -> list[Record]:
+        self._called("of_tenant")
+        return [copy.deepcopy(self.records[key]) for key in sorted(self.records) if key[0] == tenant]
+
+    def circuit(self, tenant: str, endpoint_id: str) -> Record:
+        self._called("circuit")
+        return self.rows.get((tenant, endpoint_id), {})
+
+    def read(self, tenant: str, endpoint_id: str) -> Record | None:
+        self._called("read")
+        return copy.deepcopy(self.records.get((tenant, endpoint_id)))
+
+    def create(self, record: Record) -> bool:
+        trouble = self._called("create")
+        _must_be_storable(record)
+        standing = self.records.setdefault((record["tenant"], record["id"]), copy.deepcopy(dict(record)))
+        if trouble is Trouble.UNHEARD:
+            raise _raised(trouble, "create")
+        return standing == record
+
+    def save(self, tenant: str, endpoint_id: str, fields: Record, when: Record) -> bool:
+        trouble = self._called("save")
+        _must_be_storable(fields)
+        found = self.records.get((tenant, endpoint_id))
+        may = found is not None and all(found.get(name) == value for name, value in when.items())
+        if found is not None and may:
+            found.update(copy.deepcopy(dict(fields)))
+        if trouble is Trouble.UNHEARD:
+            raise _raised(trouble, "save")
+        return found is not None and all(found.get(name) == value for name, value in fields.items())
+
+    def remove(self, tenant: str, endpoint_id: str) -> None:
+        self._called("remove")
+        self.records.pop((tenant, endpoint_id), None)

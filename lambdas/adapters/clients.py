@@ -63,6 +63,12 @@ def client(service: str, *, door: bool = False) -> Any:
     return boto3.client(service, config=_DOOR if door else _STORES)  # type: ignore[call-overload]
 
 
+def brief_client(service: str) -> Any:
+    """One attempt, over in about two seconds at worst: for what must not hold up who asks, and may fail."""
+    config = Config(connect_timeout=1, read_timeout=1, retries={"total_max_attempts": 1}, max_pool_connections=POOL)
+    return boto3.client(service, config=config)  # type: ignore[call-overload]
+
+
 def single_attempt_client(service: str, read_timeout_s: int) -> Any:
     """One HTTP attempt per call: the SDK must not repeat what leaves the house."""
     config = Config(connect_timeout=3, read_timeout=read_timeout_s, retries={"total_max_attempts": 1})

@@ -6,11 +6,14 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from lambdas.contracts import names, sources
 from lambdas.contracts.sources import Source
 from lambdas.core.policy import Jitter, Limits, RetryPolicy
+
+if TYPE_CHECKING:
+    from lambdas.core.webhooks.delivery import DeliveryLimits
 
 T = TypeVar("T")
 
@@ -66,7 +69,20 @@ class Environment:
             upload_bytes=self.number(names.UPLOAD_MAX_BYTES, default.upload_bytes),
             not_before_s=self.number(names.NOT_BEFORE_MAX_S, default.not_before_s),
             model_timeout_s=self.number(names.MODEL_TIMEOUT_S, default.model_timeout_s),
+            chunk_ms=self.number(names.CHUNK_MS, default.chunk_ms),
+            chunk_bytes=self.number(names.CHUNK_BYTES, default.chunk_bytes),
             retry=retry,
+        )
+
+    @property
+    def delivery_limits(self) -> DeliveryLimits:
+        from lambdas.core.webhooks.delivery import DeliveryLimits  # noqa: PLC0415  # few functions need it
+
+        default = DeliveryLimits()
+        return DeliveryLimits(
+            limits=self.limits,
+            hours=self.number(names.WEBHOOK_HOURS, default.hours),
+            timeout_s=self.number(names.WEBHOOK_TIMEOUT_S, default.timeout_s),
         )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lambdas.adapters.attributes import from_item, to_item
 from lambdas.adapters.clients import as_unavailable
-from lambdas.adapters.dynamodb import from_item, to_item
 from lambdas.contracts.names import COMPLETED, JOB_SK, STATUS, UPLOAD_INDEX, UPLOAD_KEY, UPLOAD_SHARD
 from lambdas.core.ports import Completed, UploadRow
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from lambdas.adapters.attributes import from_item, record_in, to_attribute, to_item
 from lambdas.adapters.clients import as_unavailable, code_of
-from lambdas.adapters.dynamodb import from_item, record_in, to_attribute, to_item
 from lambdas.contracts.names import LEASE_SK
 from lambdas.core import times
 from lambdas.core.times import Instant

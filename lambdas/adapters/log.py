@@ -59,9 +59,9 @@ class StepLog:
     def trouble(self, step: str, /, *, job: Job | None = None, **fields: Any) -> None:
         self._logger.error(step, extra=_line(step, job, fields))
 
-    def crashed(self, step: str) -> None:
+    def crashed(self, step: str, /, **fields: Any) -> None:
         """With the traceback of the exception that is being handled."""
-        self._logger.exception(step, extra={"step": step})
+        self._logger.exception(step, extra=_line(step, None, fields))
 
     def about(self, job: Job) -> None:
         """From here on every line of this thread's context, a task's own included, is about this job."""

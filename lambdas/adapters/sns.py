@@ -30,7 +30,12 @@ class SnsTopic:
 
     def _publish(self, batch: Batch) -> Mapping[str, Any]:
         entries = [
-            {"Id": str(position), "Message": message.body, "MessageAttributes": string_attributes(message)}
+            {
+                "Id": str(position),
+                "Message": message.body,
+                "MessageAttributes": string_attributes(message),
+                "MessageGroupId": message.group,  # a standard topic hands it on to queues, which are fair by it
+            }
             for position, message in batch.items()
         ]
         return self._client.publish_batch(  # type: ignore[no-any-return]

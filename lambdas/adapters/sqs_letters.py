@@ -12,7 +12,7 @@ from lambdas.adapters.clients import as_unavailable, client
 from lambdas.adapters.environment import Environment
 from lambdas.adapters.sqs import SqsQueue
 from lambdas.contracts import names
-from lambdas.core.letters.letter import INBOX, URGENT, WORK
+from lambdas.core.letters.letter import DELIVERIES, INBOX, URGENT, WORK
 from lambdas.core.ports import Found
 
 BATCH = 10
@@ -81,11 +81,21 @@ def _found(message: Mapping[str, Any]) -> Found:
 
 def dead_letters_of(environment: Environment) -> dict[str, SqsDeadLetters]:
     """The queues of dead letters by the names that operators use."""
-    urls = {WORK: names.WORK_DLQ_URL, URGENT: names.URGENT_DLQ_URL, INBOX: names.INBOX_DLQ_URL}
+    urls = {
+        WORK: names.WORK_DLQ_URL,
+        URGENT: names.URGENT_DLQ_URL,
+        INBOX: names.INBOX_DLQ_URL,
+        DELIVERIES: names.DELIVERIES_DLQ_URL,
+    }
     return {name: SqsDeadLetters(client("sqs"), environment.text(url)) for name, url in urls.items()}
 
 
 def queues_of(environment: Environment) -> dict[str, SqsQueue]:
     """The queues that their letters go back to, by the same names."""
-    urls = {WORK: names.WORK_QUEUE_URL, URGENT: names.URGENT_QUEUE_URL, INBOX: names.INBOX_QUEUE_URL}
+    urls = {
+        WORK: names.WORK_QUEUE_URL,
+        URGENT: names.URGENT_QUEUE_URL,
+        INBOX: names.INBOX_QUEUE_URL,
+        DELIVERIES: names.DELIVERIES_QUEUE_URL,
+    }
     return {name: SqsQueue(client("sqs"), environment.text(url)) for name, url in urls.items()}

@@ -43,6 +43,7 @@ PING_PK: Final = "ping#"  # a test of an endpoint is a delivery without a job
 # --- a tenant's endpoints: pk `tenant#<tenant>` -----------------------------------------------------
 TENANT_PK: Final = "tenant#"
 ENDPOINT_SK: Final = "endpoint#"  # endpoint#<id>
+CALLBACK: Final = "callback"  # the id of what stands for all callback URLs of a tenant: its secret
 CIRCUIT_SK: Final = "circuit#"  # circuit#<endpoint id>: who is calling it, and whether it may be called
 
 # --- the connections table: tickets, connections and what they watch; nothing that must survive ------------
@@ -74,6 +75,9 @@ INBOX_ENCODING: Final = "encoding"  # "base64" where the body's bytes are no tex
 INBOX_REVIEW: Final = "review_id"  # an operator repaired it: checked for its schema, not for its signature
 REVIEWED: Final = (INBOX_SOURCE, "event_id")  # attributes of an event that its review has, beside the body's hash
 INBOX_RETURNS: Final = "returns"  # how often the sweep has put it back from the dead letters
+
+# --- the parts that every sweep has, beside those of sources: no source may be named so ---------------
+SWEEP_PARTS: Final = ("stuck", "deliveries", "letters", UPLOADS, "drift")
 
 # --- S3 prefixes ---------------------------------------------------------------------------------
 INPUTS_PREFIX: Final = "inputs/"

@@ -10,8 +10,10 @@ from lambdas.core.canonical import sha256_of
 from lambdas.core.job import Job
 from lambdas.core.outcomes import ModelError, OutOfTime, Permanent
 from lambdas.core.policy import Limits
-from lambdas.core.ports import AnswerNotStored, Answers, Kept, Model, ModelRequest, Notice, Reply
+from lambdas.core.ports import AnswerNotStored, Answers, Kept, ModelRequest, Notice, Reply
 from lambdas.core.prices import UnknownModel, cost_micros, estimate_tokens, price_of
+from lambdas.core.streaming.ports import Heard, StreamingModel
+from lambdas.core.streaming.recorder import Recorder
 
 Reuse = Literal["tenant", "job"]
 PROMPT_VERSION = "1"  # raise it when the meaning of a request changes without its words
@@ -44,13 +46,13 @@ class Bill:
 
 
 class AskingModel:
-    """The model as one try of one job sees it."""
+    """The model as one try of one job sees it. With a recorder its answers are shown while they are said."""
 
     def __init__(
         self,
         job: Job,
         *,
-        model: Model,
+        model: StreamingModel,
         model_id: str,
         answers: Answers,
         remaining_s: Callable[[], float],
@@ -58,20 +60,29 @@ class AskingModel:
         limits: Limits,
         notice: Notice,
         bill: Bill,
+        recorder: Recorder | None = None,
     ) -> None:
         self._job, self._model, self._model_id, self._answers = job, model, model_id, answers
+        self._recorder = recorder
         self._remaining_s, self._limits, self._notice, self._bill = remaining_s, limits, notice, bill
         self._shared = reuse == "tenant" and not job.fresh
 
     def ask(
-        self, prompt: str, *, system: str = "", max_tokens: int = 1_000, temperature: float | None = None
+        self,
+        prompt: str,
+        *,
+        system: str = "",
+        max_tokens: int = 1_000,
+        temperature: float | None = None,
+        show: bool = True,
     ) -> Answer:
-        """Ask; the same question of the same tenant is paid for once.
+        """Ask; the same question of the same tenant is paid for once. Where the job's text is streamed, this answer is
+        a part of it, unless `show` is false.
 
         Raises ModelError, AnswerPending, OutOfTime: let them pass, they become waits, retries and reasons."""
         request = ModelRequest(self._model_id, system, prompt, max_tokens, temperature)
         key = answer_key(self._job, request, shared=self._shared)
-        kept = self._kept(key, request)
+        kept = self._shown(key, request, self._recorder) if self._recorder and show else self._kept(key, request)
         value = kept.value
         self._bill.used.append((key, kept.by))
         cost = 0 if kept.reused else int(value["cost"])
@@ -79,18 +90,29 @@ class AskingModel:
             self._notice("answer_reused", model=self._model_id, answer=key)
         return Answer(value["text"], self._model_id, value["input_tokens"], value["output_tokens"], cost, kept.reused)
 
-    def _kept(self, key: str, request: ModelRequest) -> Kept:
+    def _shown(self, key: str, request: ModelRequest, recorder: Recorder) -> Kept:
+        """Paid once comes first: only an answer that is stored is awaited by nobody but the text that shows it."""
+        recorder.begin()
+        try:
+            kept = self._kept(key, request, recorder.heard)
+        except Exception:
+            recorder.broke()
+            raise
+        recorder.said(kept.value["text"])
+        return kept
+
+    def _kept(self, key: str, request: ModelRequest, heard: Heard | None = None) -> Kept:
         patience = min(PATIENCE_S, self._remaining_s() - self._limits.settle_s)
         look = self._job.attempt > 1
         try:
             return self._answers.once(
-                key, self._job.tenant, lambda: self._call(request), patience_s=patience, look=look
+                key, self._job.tenant, lambda: self._call(request, heard), patience_s=patience, look=look
             )
         except AnswerNotStored:
             self._bill.wasted = True
             raise
 
-    def _call(self, request: ModelRequest) -> Mapping[str, Any]:
+    def _call(self, request: ModelRequest, heard: Heard | None) -> Mapping[str, Any]:
         if self._remaining_s() < self._limits.call_s:
             raise OutOfTime(f"{self._remaining_s():.0f} s left, a call needs {self._limits.call_s} s")
         try:
@@ -101,7 +123,7 @@ class AskingModel:
         self._notice("model_called", model=request.model, max_tokens=request.max_tokens)
         before = self._remaining_s()
         try:
-            reply = self._model.converse(request)
+            reply = self._model.converse_stream(request, heard) if heard else self._model.converse(request)
         except ModelError as error:
             if error.maybe_billed:
                 error.cost = _estimate(request)

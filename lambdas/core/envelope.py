@@ -73,8 +73,14 @@ def envelope(job: Job, event_type: str, payload: Mapping[str, Any], now: Instant
 
 
 def read(body: str) -> Hint | ReturnedLetter | Newer | Unreadable:
-    """What a message on the work queue asks for. A letter about a message that was moved back stands for its message,
-    which so has another chance after a fix."""
+    """What a message on the work queue asks for."""
+    found = opened(body)
+    return found if isinstance(found, Newer | Unreadable) else _meaning(found)
+
+
+def opened(body: str) -> Mapping[str, Any] | Newer | Unreadable:
+    """The envelope in a message on one of our queues. A letter about a message that was moved back stands for its
+    message, which so has another chance after a fix."""
     try:
         found = parse(original(body).encode("utf-8", "surrogatepass"))
     except Malformed as error:
@@ -87,7 +93,8 @@ def read(body: str) -> Hint | ReturnedLetter | Newer | Unreadable:
     wrong = envelope_check()(found) or _fraction(found)
     if wrong:
         return Unreadable("INVALID_ENVELOPE", f"{wrong.pointer or '/'}: {wrong.detail}")
-    return _meaning(found)
+    sound: Mapping[str, Any] = found
+    return sound
 
 
 def _fraction(found: Mapping[str, Any]) -> Violation | None:

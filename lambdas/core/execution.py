@@ -24,7 +24,6 @@ from lambdas.core.ports import (
     JobStore,
     Mailer,
     Missing,
-    Model,
     Notice,
     Now,
     Refused,
@@ -32,6 +31,8 @@ from lambdas.core.ports import (
     Unavailable,
     UploadedObjects,
 )
+from lambdas.core.streaming.ports import Chunks, StreamingModel
+from lambdas.core.streaming.recorder import Recorder
 from lambdas.core.tasks import Context, Task, Tasks, policy_of
 from lambdas.core.times import seconds_between
 from lambdas.core.verdicts import Done, Failed, Verdict, Wait, judge, settle
@@ -50,8 +51,9 @@ class Worker:
     answers: Answers
     effects: Effects
     mailer: Mailer
-    model: Model
+    model: StreamingModel
     model_id: str
+    chunks: Chunks
     tasks: Tasks
     limits: Limits
     now: Now
@@ -133,6 +135,7 @@ def _context(attempt: Try, task: Task) -> Context:
         limits=worker.limits,
         notice=attempt.notice,
         bill=attempt.bill,
+        recorder=_recorder(attempt),
     )
     return Context(
         job_id=job.id,
@@ -145,6 +148,13 @@ def _context(attempt: Try, task: Task) -> Context:
         remaining_s=attempt.remaining_s,
         log=lambda text, /, **fields: attempt.notice("task", **_own_fields(text, fields)),
     )
+
+
+def _recorder(attempt: Try) -> Recorder | None:
+    worker = attempt.worker
+    if not attempt.job.stream:
+        return None
+    return Recorder(attempt.job, worker.chunks, worker.limits, worker.now, attempt.notice)
 
 
 def _own_fields(text: str, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from lambdas.contracts import names
 from lambdas.core.canonical import sha256_of
 
 DUE_SHARDS = 16
+DELIVERY_SHARDS = 4  # of their own: who looks for due jobs never meets a delivery
 TENANT_SHARDS = 4  # 4 x 1,000 accepts a second of one tenant before its index throttles the table
 
 UPLOAD_SHARDS = 4
@@ -71,6 +72,14 @@ def due_shard(job_id: str) -> str:
 
 def due_shards() -> list[str]:
     return [str(shard) for shard in range(DUE_SHARDS)]
+
+
+def delivery_shard(pk: str, sk: str) -> str:
+    return f"{names.DELIVERY_SK}{int(sha256_of([pk, sk])[:8], 16) % DELIVERY_SHARDS}"
+
+
+def delivery_shards() -> list[str]:
+    return [f"{names.DELIVERY_SK}{shard}" for shard in range(DELIVERY_SHARDS)]
 
 
 def tenant_shard(tenant: str, job_id: str) -> str:

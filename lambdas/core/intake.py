@@ -18,9 +18,10 @@ from lambdas.core.policy import DAY_S, Limits
 from lambdas.core.ports import Inputs, JobStore, Unavailable
 from lambdas.core.problems import Problem, bad_request, gone, unprocessable
 from lambdas.core.times import Instant, after
+from lambdas.core.webhooks import urls
 
 METHOD, ROUTE = "POST", "/jobs"
-LATER = ("callback_url", "stream", "max_cost")
+LATER = ("max_cost",)
 KEY = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,253}[\x21-\x7e])?")
 TRACE = re.compile(r"00-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -52,7 +53,8 @@ class ForeignRecord(Exception):
 
 @dataclass(frozen=True)
 class Door:
-    """What accepting works with. `types`: the check of each task's input, by job type. `new_id`: 32 hex digits."""
+    """What accepting works with. `types`: the check of each task's input, by job type. `new_id`: 32 hex digits.
+    `local`: a `callback_url` may be on this machine, without TLS."""
 
     store: JobStore
     inputs: Inputs
@@ -60,6 +62,7 @@ class Door:
     limits: Limits
     now: Callable[[], Instant]
     new_id: Callable[[], str]
+    local: bool = False
 
 
 def accept(submission: Submission, door: Door) -> Accepted | Problem:
@@ -106,7 +109,15 @@ def _fits(request: dict[str, Any], door: Door) -> dict[str, Any] | Problem:
     wrong = check(request["input"])
     if wrong:
         return unprocessable(wrong.detail, "/input" + wrong.pointer)
-    return _timely(request, door)
+    return _reachable(request, door) or _timely(request, door)
+
+
+def _reachable(request: Mapping[str, Any], door: Door) -> Problem | None:
+    """Where its end is to be delivered, as far as that can be told without looking a name up."""
+    found = urls.read(request["callback_url"], local=door.local) if "callback_url" in request else None
+    if isinstance(found, urls.UnusableUrl):
+        return unprocessable(f"Nothing can be delivered to this URL: {found.reason}.", "/callback_url")
+    return None
 
 
 def _timely(request: dict[str, Any], door: Door) -> dict[str, Any] | Problem:
@@ -169,9 +180,10 @@ def new_record(
         "trace_id": _trace(submission.traceparent, job_id),
         "history": [entry(now, "accepted", 0)],
     }
-    asked = {name: True for name in ("fresh", "urgent") if request.get(name)}
+    asked = {name: True for name in ("fresh", "urgent", "stream") if request.get(name)}
+    told = {"callback_url": request["callback_url"]} if "callback_url" in request else {}
     inline = {"input": written} if len(written.encode()) <= limits.inline_input_bytes else {}
-    return {**record, **asked, **inline}
+    return {**record, **asked, **told, **inline}
 
 
 def _trace(traceparent: str | None, job_id: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Protocol
 
 from lambdas.contracts.names import FINAL, JOB_SK, OPEN, PROCESSING
 from lambdas.core import times
@@ -131,7 +131,17 @@ def entry(at: Instant, what: str, attempt: int, note: str = "") -> dict[str, Any
     return line
 
 
-def history_with(job: Job, *lines: Mapping[str, Any]) -> dict[str, Any]:
+class Remembering(Protocol):
+    """What has a capped history: a job, and each delivery of its end."""
+
+    @property
+    def history(self) -> tuple[Mapping[str, Any], ...]: ...
+
+    @property
+    def history_left_out(self) -> int: ...
+
+
+def history_with(job: Remembering, *lines: Mapping[str, Any]) -> dict[str, Any]:
     """The fields to set so that the history has these lines too: the first few, the last few, the rest counted."""
     whole = [*job.history, *lines]
     excess = len(whole) - HISTORY_HEAD - HISTORY_TAIL

@@ -14,6 +14,7 @@ from lambdas.core.lookup import job_in, job_of, record_of
 from lambdas.core.policy import Limits
 from lambdas.core.ports import Applied, JobStore, Now, Objects, Refused, Unavailable, Uploads
 from lambdas.core.problems import Problem, bad_request, not_found, wrong_state
+from lambdas.core.streaming.ports import Chunks
 
 CANCEL_LOOKS = 5  # what changes five times while it is cancelled changes for ever
 OBJECTS_AT_ONCE = 1_000  # keys of one request to S3
@@ -33,7 +34,7 @@ class Reopened:
 
 @dataclass(frozen=True)
 class Deleted:
-    """A tombstone stands, and the objects are gone."""
+    """A tombstone stands; the objects are gone, and so is what was streamed and delivered."""
 
     job_id: str
     attempt: int
@@ -47,6 +48,7 @@ class Office:
     inputs: Objects
     results: Objects
     uploads: Uploads
+    chunks: Chunks
     limits: Limits
     now: Now
 
@@ -111,8 +113,8 @@ def _reopen(found: Job, office: Office) -> Reopened | Problem:
 
 
 def delete(tenant: str, job_id: str, office: Office) -> Deleted | Problem:
-    """Row 9d: the tombstone first, so that nothing points to an object that is gone; then the objects. A repeat finds
-    the tombstone and finishes what was left. Raises Unavailable, UnreadableRecord."""
+    """Row 9d: the tombstone first, so that nothing points to an object that is gone; then the objects, and what lies
+    beside the record. A repeat finds the tombstone and finishes what was left. Raises Unavailable, UnreadableRecord."""
     record = record_of(tenant, job_id, office.store)
     if record is None:
         return not_found()
@@ -122,6 +124,7 @@ def delete(tenant: str, job_id: str, office: Office) -> Deleted | Problem:
             return buried
         record = buried
     _remove_objects(record, office)
+    office.chunks.delete_all(job_id)
     return Deleted(job_id, record["attempt"])
 
 

@@ -13,9 +13,14 @@ from lambdas.core.problems import Problem, gone, not_found
 ID_MAX = 128
 
 
+def is_id(job_id: str) -> bool:
+    """Whether it may be asked for."""
+    return 0 < len(job_id) <= ID_MAX
+
+
 def record_of(tenant: str, job_id: str, store: JobStore) -> Mapping[str, Any] | None:
     """The tenant's own record, a tombstone included. Raises Unavailable, UnreadableRecord."""
-    record = store.read(job_id) if 0 < len(job_id) <= ID_MAX else None
+    record = store.read(job_id) if is_id(job_id) else None
     return record if record is not None and record.get("tenant") == tenant else None
 
 

@@ -60,6 +60,8 @@ class Limits:
     input_bytes: int = 1_000_000
     upload_bytes: int = 10_000_000
     not_before_s: int = 30 * DAY_S
+    chunk_ms: int = 200
+    chunk_bytes: int = 2_048
     retry: RetryPolicy = RetryPolicy()
 
     @property

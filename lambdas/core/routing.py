@@ -47,10 +47,9 @@ def route(job: Job, now: Instant) -> Route:
 
 def work_message(job: Job, now: Instant) -> Message | None:
     """The hint for the worker; None for waits that SQS cannot hold back: the sweep sends then."""
-    wait = times.seconds_between(now, job.not_before)
-    if wait > DISPATCH_DELAY_MAX_S:
+    delay = delay_s(job.not_before, now)
+    if delay is None:
         return None
-    delay = math.ceil(wait) + 1 if wait > SKEW_S else 0  # a message is better late by a second than early
     body = envelope(job, DISPATCHED, {"attempt": job.attempt, "crashes": job.crashes}, now)
     attributes = {
         "event_type": DISPATCHED,
@@ -61,7 +60,16 @@ def work_message(job: Job, now: Instant) -> Message | None:
         "tries": str(job.tries),
         "cost_micros": str(job.cost),
     }
-    return Message(written(body), attributes, job.tenant, min(delay, DISPATCH_DELAY_MAX_S), job.urgent)
+    return Message(written(body), attributes, job.tenant, delay, job.urgent)
+
+
+def delay_s(not_before: Instant, now: Instant) -> int | None:
+    """For how long a hint is held back; None for waits that SQS cannot hold back."""
+    wait = times.seconds_between(now, not_before)
+    if wait > DISPATCH_DELAY_MAX_S:
+        return None
+    delay = math.ceil(wait) + 1 if wait > SKEW_S else 0  # a message is better late by a second than early
+    return min(delay, DISPATCH_DELAY_MAX_S)
 
 
 def letter(job: Job, now: Instant) -> Message:
@@ -103,6 +111,7 @@ def event(job: Job, now: Instant) -> Message:
         "finished_at": times.text(job.finished_at) if job.finished_at else None,
         "result": {"key": job.result_key, "bytes": job.result_bytes} if job.result_key else None,
         "error": dict(job.error) if job.error else None,
+        **({"callback": True} if job.callback_url else {}),  # else nobody need read the record for it
     }
     attributes = {"event_type": event_type, "tenant": job.tenant, "type": job.type, "status": job.status}
     return Message(written(envelope(job, event_type, payload, now)), attributes, job.tenant)

@@ -22,6 +22,8 @@ class Context:
     tenant: str
     attempt: int
     model: AskingModel
+    """`model.ask(…)`: one question after the other. Where a job's text is streamed, the answers are shown in this order
+    while they are said, but for `show=False` (core/asking.py)."""
     fetch: Callable[[str], bytes]
     """`fetch(key)`: bytes of `context/<tenant>/<key>` in the inputs bucket; NotReady when they are not there (yet)."""
     effect: Callable[..., Any]

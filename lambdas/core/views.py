@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lambdas.contracts.names import CANCELLED, COMPLETED, FAILED, OPEN, PENDING, PROCESSING
+from lambdas.contracts.names import CANCELLED, COMPLETED, FAILED, FINAL, OPEN, PENDING, PROCESSING
 from lambdas.core import ids, times
 from lambdas.core.job import Job, UnreadableRecord, from_record
 from lambdas.core.ports import JobStore
@@ -20,17 +20,21 @@ from lambdas.core.problems import Problem, bad_request
 LIST_DEFAULT, LIST_MAX = 20, 100
 
 
-def links(job_id: str, status: str) -> dict[str, str]:
+def links(job_id: str, status: str, *, stream: bool = False) -> dict[str, str]:
     """Where to look, and what may be done to it in this state."""
     looks = {
         "self": f"/jobs/{job_id}",
         "result": f"/jobs/{job_id}/result",
         "events": f"/jobs/{job_id}/events",
     }
+    if stream:
+        looks["chunks"] = f"/jobs/{job_id}/chunks"
     if status in OPEN:
         looks["cancel"] = f"/jobs/{job_id}/cancel"
     if status in (FAILED, CANCELLED):
         looks["retry"] = f"/jobs/{job_id}/retry"
+    if status in FINAL:
+        looks["redeliver"] = f"/jobs/{job_id}/redeliver"
     return looks
 
 
@@ -41,7 +45,11 @@ def accepted(job_id: str) -> dict[str, Any]:
 
 def changed(found: Job) -> dict[str, Any]:
     """The answer to a request that changed a job's state."""
-    return {"job_id": found.id, "status": found.status, "links": links(found.id, found.status)}
+    return {
+        "job_id": found.id,
+        "status": found.status,
+        "links": links(found.id, found.status, stream=found.stream),
+    }
 
 
 def job(found: Job) -> dict[str, Any]:
@@ -60,12 +68,16 @@ def job(found: Job) -> dict[str, Any]:
         "not_before": times.text(found.not_before),
         "deadline_at": times.text(found.deadline_at),
         "trace_id": found.trace_id,
-        "links": links(found.id, found.status),
+        "links": links(found.id, found.status, stream=found.stream),
     }
     if found.urgent:
         shown["urgent"] = True
+    if found.stream:
+        shown["stream"] = True
     if found.source:
         shown["source"] = found.source
+    if found.callback_url:
+        shown["callback_url"] = found.callback_url
     if found.finished_at:
         shown["finished_at"] = times.text(found.finished_at)
     if found.is_final:
@@ -77,14 +89,22 @@ def job(found: Job) -> dict[str, Any]:
     return shown
 
 
-def timeline(found: Job) -> dict[str, Any]:
-    """Everything that happened, in order: receipt to delivery."""
+def timeline(found: Job, told: tuple[list[dict[str, Any]], int] = ([], 0)) -> dict[str, Any]:
+    """Everything that happened, in order: receipt to delivery. `told`: lines about its deliveries, and how many of them
+    are left out."""
     events = [dict(line) for line in found.history]
     if found.status == PROCESSING and found.claimed_at:
         events.append({"at": times.text(found.claimed_at), "what": "claimed", "attempt": found.attempt})
     if found.handed_over_at:
         events.append({"at": times.text(found.handed_over_at), "what": "handed_over", "attempt": found.attempt})
-    return {"job_id": found.id, "status": found.status, "events": events, "left_out": found.history_left_out}
+    lines, left_out = told
+    events = list(heapq.merge(events, lines, key=lambda line: str(line["at"])))  # neither changes its own order
+    return {
+        "job_id": found.id,
+        "status": found.status,
+        "events": events,
+        "left_out": found.history_left_out + left_out,
+    }
 
 
 def no_result(found: Job) -> dict[str, Any] | Problem | None:

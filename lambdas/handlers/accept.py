@@ -50,6 +50,7 @@ def build(environment: Environment) -> Parts:
         limits=limits,
         now=clock.now,
         new_id=_new_id,
+        local=environment.has(names.LOCAL),
     )
     uploads = S3Uploads(s3, environment.text(names.UPLOADS_BUCKET))
     inbox = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lambdas.adapters import clock, http
+from lambdas.adapters.chunks import DynamoChunks
 from lambdas.adapters.clients import client
 from lambdas.adapters.dynamodb import DynamoJobStore
 from lambdas.adapters.environment import Environment, on_start
@@ -37,6 +38,7 @@ def build(environment: Environment) -> Parts:
         inputs=S3Objects(s3, environment.text(names.INPUTS_BUCKET)),
         results=S3Objects(s3, environment.text(names.RESULTS_BUCKET)),
         uploads=S3Uploads(s3, environment.text(names.UPLOADS_BUCKET)),
+        chunks=DynamoChunks(client("dynamodb"), environment.text(names.JOBS_TABLE)),
         limits=environment.limits,
         now=clock.now,
     )

@@ -1,4 +1,4 @@
-"""GET: a job, its result, its timeline, the tenant's list; health and the contract."""
+"""GET: a job, its result, its timeline, its streamed text, the tenant's list; health and the contract."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lambdas.adapters import clock, http
+from lambdas.adapters.chunks import DynamoChunks
 from lambdas.adapters.clients import client
+from lambdas.adapters.deliveries import DynamoDeliveries
 from lambdas.adapters.dynamodb import DynamoJobStore
 from lambdas.adapters.environment import Environment, on_start
 from lambdas.adapters.log import StepLog
@@ -19,9 +21,13 @@ from lambdas.contracts.validation import load
 from lambdas.core import times, views
 from lambdas.core.identity import tenant_of
 from lambdas.core.job import Job, UnreadableRecord
-from lambdas.core.lookup import job_of
+from lambdas.core.lookup import is_id, job_in, job_of
 from lambdas.core.ports import JobStore, Missing, Results, Unavailable
 from lambdas.core.problems import Problem, bad_request, unreadable
+from lambdas.core.streaming.ports import Chunks
+from lambdas.core.streaming.reading import Look, look, place_of, shown
+from lambdas.core.webhooks import timeline
+from lambdas.core.webhooks.ports import DeliveryStore
 
 INLINE_RESULT_BYTES = 1_000_000  # a Lambda answers 6 MB at most; larger results are fetched from S3
 LINK_S = 300
@@ -33,6 +39,8 @@ LISTED = (*names.OPEN, *names.FINAL)
 @dataclass(frozen=True)
 class Parts:
     store: JobStore
+    chunks: Chunks
+    deliveries: DeliveryStore
     results: Results
     principals: dict[str, str]
     wait_max_s: int
@@ -43,6 +51,8 @@ class Parts:
 def build(environment: Environment) -> Parts:
     return Parts(
         store=DynamoJobStore(client("dynamodb"), environment.text(names.JOBS_TABLE)),
+        chunks=DynamoChunks(client("dynamodb"), environment.text(names.JOBS_TABLE)),
+        deliveries=DynamoDeliveries(client("dynamodb"), environment.text(names.JOBS_TABLE)),
         results=S3Objects(client("s3"), environment.text(names.RESULTS_BUCKET)),
         principals=environment.principals,
         wait_max_s=environment.number(names.WAIT_MAX_S, WAIT_MAX_S),
@@ -109,8 +119,32 @@ def _get_result(tenant: str, event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _get_events(tenant: str, event: Mapping[str, Any]) -> dict[str, Any]:
-    found = _job_of(tenant, event)
-    return http.problem(found) if isinstance(found, Problem) else http.answer(200, views.timeline(found))
+    """The job's own and those of its deliveries, as they were at one moment."""
+    job_id = http.path_parameter(event, "id")
+    beside = parts().deliveries.beside(job_id) if is_id(job_id) else []
+    record = next((one for one in beside if one["sk"] == names.JOB_SK and one.get("tenant") == tenant), None)
+    found = job_in(record, job_id) if record else _job_of(tenant, event)  # which says why it is not there
+    if isinstance(found, Problem):
+        return http.problem(found)
+    return http.answer(200, views.timeline(found, timeline.lines(beside)))
+
+
+def _get_chunks(tenant: str, event: Mapping[str, Any]) -> dict[str, Any]:
+    wait = _wait_of(event, "from", "attempt")
+    if isinstance(wait, Problem):
+        return http.problem(wait)
+    place = place_of(event.get("queryStringParameters") or {})
+    if isinstance(place, Problem):
+        return http.problem(place)
+    ends = time.time() + wait
+    while True:
+        found = _job_of(tenant, event)
+        seen = found if isinstance(found, Problem) else look(found, place, parts().chunks)
+        if not isinstance(seen, Look):
+            return http.problem(seen)
+        if seen.is_news or time.time() >= ends:
+            return http.answer(200, shown(seen))
+        time.sleep(POLL_S)
 
 
 def _get_jobs(tenant: str, event: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,11 +166,13 @@ def _job_of(tenant: str, event: Mapping[str, Any]) -> Job | Problem:
     return job_of(tenant, http.path_parameter(event, "id"), parts().store)
 
 
-def _wait_of(event: Mapping[str, Any]) -> int | Problem:
+def _wait_of(event: Mapping[str, Any], *others: str) -> int | Problem:
+    """Seconds to wait for news; `others`: what else the query may have."""
     query = event.get("queryStringParameters") or {}
-    unknown = query.keys() - {"wait"}
+    unknown = query.keys() - {"wait", *others}
     if unknown:
-        return bad_request(f"unknown query parameter {min(unknown)[:40]!r}; known: wait")
+        known = ", ".join((*others, "wait"))
+        return bad_request(f"unknown query parameter {min(unknown)[:40]!r}; known: {known}")
     wait = views.whole(query.get("wait", "0"), 0, WAIT_MAX_S)
     if wait is None:
         return bad_request(f"wait must be a whole number of seconds from 0 to {WAIT_MAX_S}")
@@ -148,5 +184,6 @@ ROUTES: dict[str, Callable[[str, Mapping[str, Any]], dict[str, Any]]] = {
     "GET /jobs/{id}": _get_job,
     "GET /jobs/{id}/result": _get_result,
     "GET /jobs/{id}/events": _get_events,
+    "GET /jobs/{id}/chunks": _get_chunks,
 }
 OPEN_ROUTES: dict[str, Callable[[], dict[str, Any]]] = {"GET /health": _health, "GET /openapi.json": _openapi}

@@ -11,6 +11,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from lambdas.adapters import clock
 from lambdas.adapters.clients import client, single_attempt_client
+from lambdas.adapters.deliveries import DynamoDeliveries
 from lambdas.adapters.dynamodb import DynamoJobStore
 from lambdas.adapters.environment import Environment, on_start
 from lambdas.adapters.functions import LambdaFunctions
@@ -24,7 +25,7 @@ from lambdas.adapters.s3 import S3Objects, S3Uploads
 from lambdas.adapters.secrets import SecretsManager
 from lambdas.adapters.sns import SnsTopic
 from lambdas.adapters.sqs import SqsQueue
-from lambdas.adapters.sqs_letters import dead_letters_of
+from lambdas.adapters.sqs_letters import dead_letters_of, queues_of
 from lambdas.contracts import names
 from lambdas.contracts.sources import Source
 from lambdas.core import times
@@ -38,7 +39,8 @@ from lambdas.core.letters.stray_letters import StrayLetters
 from lambdas.core.ports import Ledger, Unavailable
 from lambdas.core.sweeping import listeners, triggers
 from lambdas.core.sweeping.accounts import Window
-from lambdas.core.sweeping.asking import DRIFT, LETTERS, STUCK, Order, order_of
+from lambdas.core.sweeping.asking import DELIVERIES, DRIFT, LETTERS, STUCK, Order, order_of
+from lambdas.core.sweeping.deliveries import GIVEN_UP, Deliveries
 from lambdas.core.sweeping.drift import Drift
 from lambdas.core.sweeping.listed import Absent, Listed
 from lambdas.core.sweeping.report import Part, Report, Stepwise
@@ -47,12 +49,13 @@ from lambdas.core.sweeping.stuck import Stuck
 from lambdas.core.sweeping.uploads import Uploads
 from lambdas.core.tasks import policy_of
 from lambdas.core.times import Instant
+from lambdas.core.webhooks.delivery import DeliveryLimits
 from lambdas.sources import PLUGIN, BadPlugin
 from lambdas.sources import load as load_plugin
 from lambdas.tasks import load, types
 
 UNKNOWN = 1_000_000
-USUAL = (STUCK, LETTERS)
+USUAL = (STUCK, DELIVERIES, LETTERS)
 ANSWER_S = 30  # within which a source must have told a page of its list
 QUICK_S = 2  # for an answer that a sweep can do without
 LISTENING_S = 3 * (3 + QUICK_S)  # three such calls, each with the time to connect
@@ -125,7 +128,9 @@ class _Kit:
 def build(environment: Environment) -> Parts:
     log = StepLog("sweep")
     kit = _Kit(environment, log)
-    parts: dict[str, Part] = {STUCK: _stuck(kit), LETTERS: _letters(kit), names.UPLOADS: _uploads(kit)}
+    parts: dict[str, Part] = {
+        STUCK: _stuck(kit), DELIVERIES: _deliveries(kit), LETTERS: _letters(kit), names.UPLOADS: _uploads(kit),
+    }  # fmt: skip
     listed = {name: _listed(name, source, kit) for name, source in environment.sources.items() if source.list}
     certificates = S3Objects(client("s3"), environment.text(names.RESULTS_BUCKET))
     drift = Drift(kit.inventory, kit.store, certificates, clock.now, log.notice, kit.workers, kit.page)
@@ -162,10 +167,20 @@ def _stuck(kit: _Kit) -> Stuck:
     return Stuck(kit.store, outbox, outbox.work, limits, clock.now, max_tries, kit.log.notice, kit.workers)
 
 
+def _deliveries(kit: _Kit) -> Deliveries:
+    return Deliveries(
+        store=DynamoDeliveries(client("dynamodb"), kit.text(names.JOBS_TABLE)),
+        queue=SqsQueue(client("sqs"), kit.text(names.DELIVERIES_QUEUE_URL)),
+        limits=DeliveryLimits(kit.environment.limits),
+        now=clock.now,
+        notice=kit.log.notice,
+        workers=kit.workers,
+    )
+
+
 def _letters(kit: _Kit) -> Stepwise:
-    inbox = SqsQueue(client("sqs"), kit.text(names.INBOX_QUEUE_URL))
-    boxes, outbox = dead_letters_of(kit.environment), outbox_of(kit.environment)
-    return Stepwise(StrayLetters(boxes, kit.store, outbox, inbox, clock.now))
+    boxes, queues = dead_letters_of(kit.environment), queues_of(kit.environment)
+    return Stepwise(StrayLetters(boxes, kit.store, outbox_of(kit.environment), queues, clock.now))
 
 
 def _uploads(kit: _Kit) -> Uploads:
@@ -271,6 +286,9 @@ def _tell_listeners(holder: str) -> None:
 
 
 def _own_number(report: Report) -> dict[str, int]:
+    if report.part == DELIVERIES:  # what it has given up was given up, whether it got to its end or not
+        given_up = report.counts.get(GIVEN_UP, 0)
+        return {names.DELIVERIES_FAILED: given_up} if given_up else {}
     if not report.is_done or report.part == LETTERS:
         return {}
     kinds: dict[str, Callable[[], tuple[str, int]]] = {

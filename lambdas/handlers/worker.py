@@ -15,7 +15,8 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from lambdas.adapters import clock
 from lambdas.adapters.bedrock import BedrockModel
-from lambdas.adapters.clients import client, model_client, single_attempt_client
+from lambdas.adapters.chunks import DynamoChunks
+from lambdas.adapters.clients import brief_client, client, model_client, single_attempt_client
 from lambdas.adapters.dynamodb import DynamoJobStore
 from lambdas.adapters.effects import DynamoEffects
 from lambdas.adapters.environment import Environment, on_start
@@ -74,6 +75,7 @@ def build(environment: Environment) -> Parts:
         mailer=SesMailer(single_attempt_client("sesv2", 10), sender) if sender else NoMailer(),
         model=BedrockModel(model_client(limits.model_timeout_s)),
         model_id=environment.text(names.MODEL_ID),
+        chunks=DynamoChunks(brief_client("dynamodb"), environment.text(names.JOBS_TABLE)),
         tasks=tasks,
         limits=limits,
         now=clock.now,

@@ -10,14 +10,18 @@ from urllib.parse import parse_qs
 from moto.core.request import Request
 from moto.core.routing import get_service_router
 
-from local.aws import forms
+from local.aws import connections_api, forms
 from local.aws.calls import Call, Callers
 from local.aws.parameters import form
 
 _CREDENTIAL = re.compile(r"Credential=([^/,\s]+)/\d+/([^/]+)/([^/]+)/aws4_request")
 _RPC_PATH = re.compile(r"^/service/[^/]+/operation/(\w+)$")
 _MODELS_BY_PATH = {("ses", "/v2/"): "sesv2"}  # two APIs under one name
-_SIGNING_NAMES = {"monitoring": "cloudwatch", "email": "ses"}
+_SIGNING_NAMES = {
+    "monitoring": "cloudwatch",
+    "email": "ses",
+    connections_api.SIGNED_AS: connections_api.SERVICE,
+}
 
 
 def recognise(environ: dict[str, Any], body: bytes, callers: Callers) -> Call:
@@ -81,6 +85,9 @@ def _presigned_fields(headers: dict[str, str], query: str, body: bytes) -> Mappi
 def _operation(service: str, target: str, environ: dict[str, Any], headers: dict[str, str], body: bytes) -> str:
     if target:
         return target.rsplit(".", 1)[-1]
+    if service == connections_api.SERVICE:
+        method, path = environ["REQUEST_METHOD"], environ.get("PATH_INFO", "/")
+        return connections_api.operation(method, path) or f"{method} {path}"
     rpc = _RPC_PATH.match(environ.get("PATH_INFO", ""))
     if rpc:
         return rpc.group(1)

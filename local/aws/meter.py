@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any
 
+from local.aws import connections_api
 from local.aws.calls import Call, Response
 from local.aws.consumption import READS, WRITES, Consumed, Target, of_read, of_write, reported, targets
 
@@ -27,7 +28,8 @@ class MeteredCall:
     read_units: float = 0.0
     table: str | None = None
     subject: str | None = None
-    """What it was about: the partition key of the item (of the first, in a batch), or the object's path."""
+    """What it was about: the partition key of the item (of the first, in a batch), the object's path, or the id of a
+    WebSocket connection."""
     error: str | None = None
     """The error code of a call that failed; a failed condition consumes units too."""
 
@@ -105,6 +107,9 @@ def _consumed(call: Call, before: list[Target], response: Response, answer: dict
 def _subject(call: Call) -> str | None:
     if call.service == "s3":
         return call.path
+    if call.service == connections_api.SERVICE:
+        target = connections_api.target_of(call)
+        return None if target is None else target.connection_id
     source = call.parameters.get("Key") or call.parameters.get("Item") or {}
     for value in source.values():
         if isinstance(value, dict) and "S" in value:
@@ -113,7 +118,8 @@ def _subject(call: Call) -> str | None:
 
 
 def _error(response: Response, answer: dict[str, Any]) -> str:
-    code = answer.get("__type") or response.headers.get("x-amzn-query-error") or str(response.status)
+    told = map(response.headers.get, ("x-amzn-query-error", "x-amzn-errortype"))
+    code = answer.get("__type") or next(filter(None, told), None) or response.status
     return str(code).rpartition("#")[2].partition(";")[0]
 
 

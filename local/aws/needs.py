@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import unquote
 from xml.sax.saxutils import unescape
 
-from local.aws import secrets
+from local.aws import connections_api, secrets
 from local.aws.calls import Call
 from local.aws.functions import function_arn
 from local.stack.place import ACCOUNT
@@ -60,7 +61,15 @@ def _dynamodb(call: Call) -> list[Need]:
         return _other(call)
     # A query of an index is allowed on the index; the table alone does not cover it.
     resource = _table_arn(call, parameters["TableName"], parameters.get("IndexName"))
-    return [Need(f"dynamodb:{call.operation}", resource)]
+    return [Need(f"dynamodb:{call.operation}", resource, _leading_key(parameters))]
+
+
+def _leading_key(parameters: Mapping[str, Any]) -> dict[str, str]:
+    """The partition key of one item, if it is called `pk`, as all of our tables with a sort key call it. Of a query it
+    stands in an expression, which is not read here: a condition on it must not be relied on."""
+    one = parameters.get("Key") or parameters.get("Item") or {}
+    value = (one.get("pk") or {}).get("S")
+    return {"dynamodb:LeadingKeys": str(value)} if value is not None else {}
 
 
 _MOVING = ("StartMessageMoveTask", "ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
@@ -171,7 +180,12 @@ def _secretsmanager(call: Call) -> list[Need]:
     return _other(call)
 
 
+def _connections(call: Call) -> list[Need]:
+    return [Need("execute-api:ManageConnections", connections_api.arn_of(call))]
+
+
 _SERVICES: dict[str, Callable[[Call], list[Need]]] = {
+    connections_api.SERVICE: _connections,
     "dynamodb": _dynamodb,
     "lambda": _lambda,
     "logs": _logs,

@@ -68,6 +68,7 @@ class Permissions:
 
 
 _CODES = {
+    "apigatewaymanagementapi": ("AccessDeniedException", 403),
     "lambda": ("AccessDeniedException", 403),
     "s3": ("AccessDenied", 403),
     "sns": ("AuthorizationError", 403),

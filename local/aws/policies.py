@@ -19,7 +19,8 @@ class UnknownConditionError(ValueError):
 def allows(documents: Iterable[Document], action: str, resource: str, context: Context | None = None) -> bool:
     """Whether the policies together allow `action` on `resource`: one Allow, and no Deny.
 
-    `context` holds condition keys (`s3:prefix`); a key that is missing makes a positive condition fail.
+    `context` holds condition keys (`s3:prefix`), one with several values a line for each; a key that is missing makes a
+    positive condition fail.
     """
     allowed = False
     for statement in _statements(documents):
@@ -87,6 +88,10 @@ def _holds(operator: str, key: str, wanted: list[Any], context: Context) -> bool
     if operator == "Bool" and key.lower() == "aws:securetransport":
         # Everything here is loopback; what a policy says of TLS is meant for the road.
         return str(wanted[0]).lower() == "true"
+    if operator == "ForAllValues:StringLike":
+        # of several values, one a line; of none at all, IAM says that all of them match
+        found = next((text for known, text in context.items() if known.lower() == key.lower()), "")
+        return all(any(_like(str(one), value) for one in wanted) for value in found.splitlines())
     name = operator.removesuffix("IfExists")
     if name not in _OPERATORS:
         raise UnknownConditionError(f"condition {operator} on {key}")

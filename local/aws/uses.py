@@ -108,6 +108,10 @@ class Names:
             if str(function.properties.get("Handler", "")).endswith(".handler"):
                 self._roles[function.properties.get("Role", "")] = function.properties["Handler"].split(".")[-2]
         known = [pair for resource in stack.resources.values() for pair in _arns(resource)]
+        known += [
+            (f"arn:aws:execute-api:{stack.region}:{stack.account}:{api.ref}", _short(api.logical_id))
+            for api in stack.of_type("AWS::ApiGatewayV2::Api")
+        ]
         self._resources = sorted(known, key=lambda pair: len(pair[0]), reverse=True)  # the longest first
 
     def role(self, arn: str) -> str:

@@ -64,8 +64,9 @@ class Processes:
 
     def stop(self) -> None:
         """Kill every child and wait until all are gone."""
-        self._stopping = True
-        self._orders.shutdown(socket.SHUT_WR)  # the zygote kills its children, then ends
+        with self._lock:  # whoever is asking for a child is heard, or refused
+            self._stopping = True
+            self._orders.shutdown(socket.SHUT_WR)  # the zygote kills its children, then ends
         self._zygote.wait()
         self.wake()
         self._thread.join()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from local.aws import connections_api
 from local.aws.calls import Callers
 from local.clock import VirtualClock
 from local.compute.definition import Definition
@@ -50,8 +51,10 @@ def variables(function: Definition, around: Surroundings, access_key_id: str, lo
         "TZ": ":UTC",
         "AWS_ENDPOINT_URL": around.aws_url,
         "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": around.model_url,
+        **connections_api.here(function.environment, around.aws_url),
         "AWS_ACCOUNT_ID_ENDPOINT_MODE": "disabled",
         "AWS_EC2_METADATA_DISABLED": "true",
+        "NEVERDROP_LOCAL": "1",  # receivers of webhooks may be on loopback, without TLS; no template ever says so
         "AWS_CONFIG_FILE": "/dev/null",  # the developer's own profile must not leak in
         "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
         "NO_PROXY": "*",  # and macOS is not asked for its proxies, which a forked process must not do

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 _MISSING = object()
+_MOST = 5
+"""Filters of a mapping; an account may ask for 10."""
+_LONGEST = 4096
 
 
 class BadPatternError(ValueError):
@@ -19,8 +22,8 @@ class Filters:
     def __init__(self, criteria: dict[str, Any] | None) -> None:
         """`criteria` as in the template: {"Filters": [{"Pattern": "…json…"}]}. BadPatternError if AWS would refuse."""
         filters = (criteria or {}).get("Filters", [])
-        if len(filters) > 10:
-            raise BadPatternError("a mapping has at most 10 filters")
+        if len(filters) > _MOST:
+            raise BadPatternError(f"a mapping has at most {_MOST} filters, unless the account has asked for more")
         self.patterns = [_parse(item["Pattern"]) for item in filters]
 
     def pass_(self, record: dict[str, Any]) -> bool:
@@ -118,6 +121,8 @@ _RULES: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def _parse(text: str) -> dict[str, Any]:
+    if len(text) > _LONGEST:
+        raise BadPatternError(f"a filter pattern has at most {_LONGEST} characters, not {len(text)}")
     try:
         pattern = json.loads(text)
     except ValueError as error:
@@ -149,6 +154,10 @@ def _check_rule(key: str, rule: Any) -> None:
         return
     if len(rule) != 1 or next(iter(rule)) not in _RULES:
         raise BadPatternError(f"{key}: unknown rule {rule}")
-    operand = rule.get("numeric")
-    if operand is not None and (len(operand) % 2 or any(sign not in _COMPARE for sign in operand[::2])):
+    ((kind, operand),) = rule.items()
+    if kind == "numeric" and (len(operand) % 2 or any(sign not in _COMPARE for sign in operand[::2])):
         raise BadPatternError(f"{key}: numeric wants pairs of a comparison and a number, not {operand}")
+    if kind == "exists" and not isinstance(operand, bool):
+        raise BadPatternError(f"{key}: exists wants true or false, not {operand!r}")
+    if kind in ("prefix", "suffix") and not isinstance(operand, dict) and not (isinstance(operand, str) and operand):
+        raise BadPatternError(f"{key}: {kind} wants a text, not {operand!r}")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from local.aws.permissions import Permissions
 from local.aws.policies import allows
 from local.compute.environments import Functions
+from local.sockets import definition
 from local.stack.errors import TemplateError
 from local.stack.stack import Resource, Stack
 
@@ -30,8 +31,12 @@ def check(stack: Stack, functions: Functions, permissions: Permissions) -> None:
     for logical_id, role_arn, action, resource in _needed(stack, functions):
         if not permissions.may(role_arn, action, resource):
             raise TemplateError(f"{role_arn} may not {action} on {resource}").at(logical_id)
+    sockets = definition.read(stack)
     for route in stack.of_type("AWS::ApiGatewayV2::Route"):
-        _check_route(stack, functions, route)
+        if sockets is None or route.properties["ApiId"] != sockets.api_id:
+            _check_route(stack, functions, route)
+    for logical_id, function, source in sockets.callers() if sockets is not None else ():
+        _check_caller(stack, functions, functions.role(function), (logical_id, source.partition("/")[2]), source)
 
 
 def _check_route(stack: Stack, functions: Functions, route: Resource) -> None:
@@ -46,10 +51,13 @@ def _check_route(stack: Stack, functions: Functions, route: Resource) -> None:
     if "IntegrationUri" not in uri:
         return
     role = functions.role(uri["IntegrationUri"].rpartition("/functions/")[2].removesuffix("/invocations"))
+    _check_caller(stack, functions, role, (route.logical_id, route.properties["RouteKey"]), source)
+
+
+def _check_caller(stack: Stack, functions: Functions, role: str, what: tuple[str, str], source: str) -> None:
+    """`what`: the logical id of a route or an authorizer, and what to call it."""
     if not any(_admits(permission, functions, role, source) for permission in stack.of_type("AWS::Lambda::Permission")):
-        raise TemplateError(f"API Gateway may not invoke {role} for {route.properties['RouteKey']}").at(
-            route.logical_id
-        )
+        raise TemplateError(f"API Gateway may not invoke {role} for {what[1]}").at(what[0])
 
 
 def _check_trust(stack: Stack, route: Resource, role_arn: str, source: str) -> None:

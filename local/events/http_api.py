@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-import queue
-import threading
 import uuid
 from typing import Any
 
 from local.aws.server import AwsServer
 from local.clock import VirtualClock
 from local.compute.environments import Functions
-from local.compute.invocation import Invocation
 from local.events import http
 from local.events.cors import Cors
 from local.events.http import Answer, Request
@@ -20,6 +17,7 @@ from local.events.mapping import EVENT_LIMIT_BYTES
 from local.events.routes import Route, Routes, routes
 from local.events.sqs_integration import SqsIntegration
 from local.events.throttle import Throttle
+from local.events.within import within
 from local.stack.errors import TemplateError
 from local.stack.stack import Resource, Stack
 
@@ -41,7 +39,8 @@ class HttpApi:
         for route in known:
             _refuse_unknown(route)
         self._queues = {route.key: _queue_of(route, stack, aws) for route in known if _is_direct(route)}
-        stage = next((item.properties for item in stack.of_type("AWS::ApiGatewayV2::Stage")), {})
+        stages = [item.properties for item in stack.of_type("AWS::ApiGatewayV2::Stage")]
+        stage = next((one for one in stages if one["ApiId"] == self._api_id), {})
         self._stage = stage.get("StageName", "$default")
         self._throttle = Throttle(stage, [route.key for route in known])
         self._routes = Routes(known)
@@ -104,7 +103,8 @@ class HttpApi:
 
     def _invoke(self, route: Route, event: dict[str, Any]) -> Answer:
         role = self._functions.role(_function_of(route))
-        outcome = self._within(float(route.integration.get("TimeoutInMillis", 30_000)) / 1000, role, event)
+        timeout_s = float(route.integration.get("TimeoutInMillis", 30_000)) / 1000
+        outcome = within(self._functions, timeout_s, role, event)
         if outcome is None or outcome.throttled:
             return http.message(503, "Service Unavailable")
         if not outcome.ok:
@@ -114,23 +114,6 @@ class HttpApi:
         except http.MalformedResponseError as error:
             _log.warning("%s returned no valid response: %s", role, error)
             return http.message(500, "Internal Server Error")
-
-    def _within(self, timeout_s: float, role: str, event: dict[str, Any]) -> Invocation | None:
-        """The outcome, or None when the integration's time is over; the function goes on then, as on AWS."""
-        outcomes: queue.SimpleQueue[Invocation | None] = queue.SimpleQueue()
-
-        def invoke() -> None:
-            outcome = None
-            try:
-                outcome = self._functions.invoke(role, event, wait_s=timeout_s)
-            finally:
-                outcomes.put(outcome)
-
-        threading.Thread(target=invoke, name=f"http-{role}", daemon=True).start()
-        try:
-            return outcomes.get(timeout=timeout_s)
-        except queue.Empty:
-            return None
 
     def _within_stage(self, raw_path: str) -> str | None:
         """The path behind the stage's name; only $default has none."""

@@ -15,6 +15,7 @@ from local.faults.fault import AFTER, BEFORE, Fault
 from local.faults.later import Later
 
 _THROTTLES = {
+    "apigatewaymanagementapi": Refusal("LimitExceededException", "Rate exceeded", 429),
     "dynamodb": Refusal("ProvisionedThroughputExceededException", "The level of configured provisioned throughput "
                         "for the table was exceeded. Consider increasing your provisioning level."),
     "lambda": Refusal("TooManyRequestsException", "Rate Exceeded.", 429),

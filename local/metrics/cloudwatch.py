@@ -105,8 +105,11 @@ class CloudWatch:
 
 
 def _api(stack: Stack) -> tuple[str, str]:
-    api = next((one.ref for one in stack.of_type("AWS::ApiGatewayV2::Api")), "none")
-    stage = next((one.properties for one in stack.of_type("AWS::ApiGatewayV2::Stage")), {})
+    """The HTTP API's id and stage; of a WebSocket API nothing is reported here."""
+    apis = [one for one in stack.of_type("AWS::ApiGatewayV2::Api") if one.properties["ProtocolType"] == "HTTP"]
+    api = next((one.ref for one in apis), "none")
+    stages = [one.properties for one in stack.of_type("AWS::ApiGatewayV2::Stage")]
+    stage = next((one for one in stages if one["ApiId"] == api), {})
     return api, str(stage.get("StageName", "$default"))
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from local.model.content import Content, Detail
 from local.model.extract import Extract, joined
 from local.model.fill import fill
+from local.model.message import is_asked_for, message
 from local.model.reply import CHARACTERS_PER_TOKEN, Reply
 from local.model.requests import ModelRequest
 
@@ -21,7 +22,7 @@ _DETAILS: Final = (Detail(4, 6, 200), Detail(2, 4, 120), Detail(1, 2, 80))
 
 
 def answer(request: ModelRequest) -> Reply:
-    """The default answer: a tool call, an object for the schema in the prompt, or a short summary."""
+    """The default answer: a tool call, an object for the schema in the prompt, a message, or a short summary."""
     if tool := _wanted_tool(request):
         return Reply(text="", stop_reason="tool_use", tool=tool)
     extract = Extract(_document(request.last_user))
@@ -49,6 +50,8 @@ def schema_of(request: ModelRequest) -> Mapping[str, Any] | None:
 
 def _text(request: ModelRequest, extract: Extract, detail: Detail) -> str:
     schema = schema_of(request)
+    if schema is None and is_asked_for(request.system):
+        return message(extract, detail)
     if schema is None:
         return joined(extract.summary(detail.sentences)) or "There is nothing to say."
     content = Content(extract, _SCHEMA.sub("", request.system), request.last_user, detail)

@@ -6,7 +6,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
@@ -15,7 +15,7 @@ from local.model import answers, frames, validation
 from local.model.calls import Calls
 from local.model.errors import BedrockError
 from local.model.forward import Forwarder
-from local.model.reply import Reply, usage
+from local.model.reply import Reply, cut, usage
 from local.model.requests import ModelRequest
 from local.model.script import Rule, Script
 from local.model.web import Client, DroppedError, Response, counted
@@ -55,7 +55,7 @@ class Conversations:
             self.calls.update(line, rule=rule.index if rule is not _NO_RULE else None)
             began = time.monotonic()
             self._wait(rule.delay_s, client)
-            return self._outcome(request, rule, line, began)
+            return self._paced(self._outcome(request, rule, line, began), rule, client)
         except BedrockError as error:
             return self._refused(error, rule, line)
         except ConnectionError:
@@ -77,6 +77,18 @@ class Conversations:
             if self.stopping.wait(_POLL_S) or client.is_gone():
                 raise DroppedError
 
+    def _paced(self, response: Response, rule: Rule, client: Client) -> Response:
+        return replace(response, chunks=self._in_time(response.chunks, rule, client)) if rule.frame_s else response
+
+    def _in_time(self, parts: Iterable[bytes], rule: Rule, client: Client) -> Iterator[bytes]:
+        for number, part in enumerate(parts):
+            try:
+                self._wait(rule.frame_s if number else 0, client)
+            except DroppedError:
+                client.drop()
+                raise
+            yield part
+
     def _outcome(self, request: ModelRequest, rule: Rule, line: dict[str, Any], began: float) -> Response:
         if rule.cut_after == 0:
             raise DroppedError
@@ -84,14 +96,15 @@ class Conversations:
             raise rule.error
         if rule.raw is not None:
             self.calls.update(line, status=200)
-            return _accepted(request, line, rule.raw_frames if request.streams else (rule.raw,), rule.cut_after)
+            parts = _with_corrupt(rule.raw_frames, rule.corrupt) if request.streams else (rule.raw,)
+            return _accepted(request, line, parts, rule.cut_after)
         reply = self._reply(request, rule)
         code = rule.error.code if rule.error else None
         self.calls.update(line, status=200, error=code, stop_reason=reply.stop_reason, usage=reply.usage)
         latency_ms = int((time.monotonic() - began) * 1000)
         if not request.streams:
             return _accepted(request, line, (reply.document(latency_ms),), rule.cut_after)
-        parts = tuple(reply.frames(latency_ms))
+        parts = _with_corrupt(tuple(reply.frames(latency_ms)), rule.corrupt)
         if rule.error:
             broken = frames.exception(rule.error.stream_code, rule.error.message)
             return _accepted(request, line, (*parts[: rule.cut_after], broken))
@@ -99,7 +112,7 @@ class Conversations:
 
     def _reply(self, request: ModelRequest, rule: Rule) -> Reply:
         """The scripted text as it stands, or what the model says; the rule's stop reason and usage on top."""
-        reply = Reply(rule.answer) if rule.answer is not None else self._model(request)
+        reply = self._said(request, rule)
         if "stop_reason" in rule.given:
             reply = replace(reply, stop_reason=rule.stop_reason)
         if "usage" in rule.given and rule.usage is None:
@@ -107,6 +120,12 @@ class Conversations:
         said = reply.text + (json.dumps(reply.tool) if reply.tool else "")
         counts = usage(request.prompt, said, {**(reply.usage or {}), **(rule.usage or {})})
         return replace(reply, usage=counts)
+
+    def _said(self, request: ModelRequest, rule: Rule) -> Reply:
+        if rule.deltas:
+            return Reply("".join(rule.deltas), deltas=rule.deltas)
+        reply = Reply(rule.answer) if rule.answer is not None else self._model(request)
+        return replace(reply, deltas=cut(reply.text, rule.delta_chars)) if rule.delta_chars else reply
 
     def _model(self, request: ModelRequest) -> Reply:
         return self.forwarder.ask(request) if self.forwarder else answers.answer(request)
@@ -125,6 +144,10 @@ class Conversations:
 def refused(error: BedrockError, request_id: str, cut_after: int | None = None) -> Response:
     headers = [("x-amzn-RequestId", request_id), ("Content-Type", "application/json"), error.header]
     return counted(error.status, headers, error.body, cut_after)
+
+
+def _with_corrupt(parts: tuple[bytes, ...], corrupt: int | None) -> tuple[bytes, ...]:
+    return tuple(frames.corrupted(part) if number == corrupt else part for number, part in enumerate(parts))
 
 
 def _accepted(

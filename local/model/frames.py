@@ -33,6 +33,11 @@ def from_script(item: Mapping[str, Any]) -> bytes:
     return base64.b64decode(item["base64"])
 
 
+def corrupted(frame: bytes) -> bytes:
+    """The same frame with a wrong checksum at its end."""
+    return frame[:-1] + bytes([frame[-1] ^ 0xFF])
+
+
 def _json_frame(headers: Mapping[str, str], payload: Mapping[str, Any]) -> bytes:
     return encode(headers, json.dumps(payload).encode())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ class Reply:
     stop_reason: str | None = "end_turn"
     usage: Mapping[str, int] | None = None
     tool: Mapping[str, Any] | None = None  # {"toolUseId", "name", "input"}
+    deltas: Sequence[str] = ()  # the text as a stream says it; by default in runs of whole words
 
     def document(self, latency_ms: int) -> bytes:
         """The body of a Converse answer."""
@@ -42,7 +43,7 @@ class Reply:
         yield frames.event("messageStart", {"role": "assistant"})
         index = 0
         if self.text or not self.tool:
-            for piece in pieces(self.text):
+            for piece in self.deltas or pieces(self.text):
                 yield _delta(index, {"text": piece})
             yield frames.event("contentBlockStop", {"contentBlockIndex": index})
             index += 1
@@ -59,6 +60,11 @@ class Reply:
         if tool["input"]:  # a call without arguments has no delta at all
             yield _delta(index, {"toolUse": {"input": json.dumps(tool["input"])}})
         yield frames.event("contentBlockStop", {"contentBlockIndex": index})
+
+
+def cut(text: str, size: int) -> list[str]:
+    """The text in pieces of so many characters."""
+    return [text[start : start + size] for start in range(0, len(text), size)]
 
 
 def usage(prompt: str, text: str, given: Mapping[str, int]) -> dict[str, int]:

@@ -26,6 +26,10 @@ class Rule:
     given: frozenset[str]
     match: str = ""
     answer: str | None = None
+    deltas: tuple[str, ...] = ()  # the answer, in the very pieces in which a stream says it
+    delta_chars: int | None = None
+    frame_s: float = 0.0
+    corrupt: int | None = None
     error: BedrockError | None = None
     raw: bytes | None = None  # body of a Converse answer
     raw_frames: tuple[bytes, ...] = ()  # the same for a stream
@@ -81,11 +85,14 @@ def _rule(index: int, fields: object) -> Rule:
     outcomes = [name for name in ("answer", "error", "raw") if name in fields]
     if len(outcomes) > 1:
         raise ScriptError(f'rule {index}, field "{outcomes[1]}": a rule has one of answer, error, raw')
-    values = {name: value for name, value in fields.items() if name not in {"answer", "error", "raw"}}
+    if "deltas" in fields and {"answer", "raw"} & set(fields):
+        raise ScriptError(f'rule {index}, field "deltas": they are the answer; leave out answer and raw')
+    values = {name: value for name, value in fields.items() if name not in {"answer", "error", "raw", "deltas"}}
     return Rule(
         index=index,
         given=frozenset(fields),
         answer=_text(fields["answer"]) if "answer" in fields else None,
+        deltas=tuple(fields.get("deltas", ())),
         error=_error(fields["error"]) if "error" in fields else None,
         **(_raw(fields["raw"]) if "raw" in fields else {}),
         **values,
@@ -171,6 +178,13 @@ _CHECKS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
         _is_raw,
         'a string, an object, or a list of {"event", "payload"}, {"exception", "message"}, {"base64"}',
     ),
+    "deltas": (
+        lambda value: isinstance(value, list) and bool(value) and all(map(_is_text, value)),
+        "a list of strings: the answer in the pieces of a stream",
+    ),
+    "delta_chars": (_whole(1), "a whole number, 1 or more (characters of each piece of a stream)"),
+    "frame_s": (_is_delay, "a number of seconds, 0 or more (before each further frame of a stream)"),
+    "corrupt": (_whole(0), "a whole number, 0 or more (the frame of a stream whose checksum is wrong)"),
     "delay_s": (_is_delay, "a number of seconds, 0 or more"),
     "cut_after": (_whole(0), "a whole number, 0 or more (bytes; frames of a stream)"),
     "stop_reason": (lambda value: value is None or _is_text(value), "a string, or null to send none"),

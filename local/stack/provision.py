@@ -43,15 +43,28 @@ class _Created:
         return resource.attributes[name]
 
 
-def provision(template: Template, endpoint_url: str | None, api_endpoint: str | None = None) -> Stack:
+def provision(
+    template: Template,
+    endpoint_url: str | None,
+    api_endpoint: str | None = None,
+    socket_endpoint: str | None = None,
+) -> Stack:
     """The stack, created through the AWS API at `endpoint_url` (None: wherever boto3 would go).
 
-    `api_endpoint`, when given, is what HTTP APIs have for `ApiEndpoint`: where the local gateway listens.
+    `api_endpoint`, when given, is what HTTP APIs have for `ApiEndpoint`: where the local gateway listens;
+    `socket_endpoint` what WebSocket APIs have.
     TemplateError, with the logical id, for what is not played here or what AWS would not create.
     """
     created = _Created(template)
     resolver = Resolver(created)
-    bench = Workbench(template.name, template.region, template.account, endpoint_url, api_endpoint)
+    bench = Workbench(
+        template.name,
+        template.region,
+        template.account,
+        endpoint_url,
+        api_endpoint,
+        socket_endpoint=socket_endpoint,
+    )
     try:
         for logical_id in template.order():
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,8 @@ _RANGES = {
     "ParallelizationFactor": (1, 10),
 }
 _UNLIMITED = -1  # what the two limits of retries may also be
+_READERS = 2
+"""Of a shard of a DynamoDB stream: AWS throttles a third."""
 
 
 def check_stack(stack: Stack) -> None:
@@ -24,6 +27,17 @@ def check_stack(stack: Stack) -> None:
             _check_mapping(stack, mapping)
         except TemplateError as error:
             raise error.at(mapping.logical_id) from error
+    _check_readers(stack)
+
+
+def _check_readers(stack: Stack) -> None:
+    read = Counter[str]()
+    for mapping in stack.of_type("AWS::Lambda::EventSourceMapping"):
+        source = mapping.properties["EventSourceArn"]
+        read[source] += ":dynamodb:" in source
+        if read[source] > _READERS:
+            text = f"more than {_READERS} mappings read {source}: AWS throttles them"
+            raise TemplateError(text).at(mapping.logical_id)
 
 
 def _check_mapping(stack: Stack, mapping: Resource) -> None:

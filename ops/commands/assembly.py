@@ -8,7 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from ops.commands import jobs, letters, submitting, sweeps, workshop
+from ops.commands import jobs, letters, streams, submitting, sweeps, webhooks, workshop
 from ops.exits import MEANINGS
 from ops.invocation import command
 
@@ -17,7 +17,7 @@ EXITS = "Exit codes: " + "; ".join(f"{code:d} {meaning}" for code, meaning in ME
 
 
 class GroupsFirst(TyperGroup):
-    """`dead-letters` alone lists the groups."""
+    """`dead-letters` alone lists the groups, `webhooks` the endpoints."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         lists = not args or (args[0].startswith("-") and args[0] != "--help")
@@ -31,12 +31,25 @@ ABOUT_JOBS: Mapping[str, Command] = {
     "status": jobs.status,
     "result": jobs.result,
     "follow": jobs.follow,
+    "watch": streams.watch,
     "list": jobs.list_,
     "cancel": jobs.cancel,
     "retry": jobs.retry,
+    "redeliver": jobs.redeliver,
     "delete": jobs.delete,
 }
 ABOUT_LETTERS: Mapping[str, Command] = {"list": letters.groups, "show": letters.show, "discard": letters.discard}
+ABOUT_WEBHOOKS: Mapping[str, Command] = {
+    "list": webhooks.endpoints,
+    "add": webhooks.add,
+    "show": webhooks.show,
+    "secret": webhooks.secret,
+    "rotate": webhooks.rotate,
+    "disable": webhooks.disable,
+    "enable": webhooks.enable,
+    "ping": webhooks.ping,
+    "remove": webhooks.remove,
+}
 OF_OPERATORS: Mapping[str, Command] = {
     "redrive": letters.redrive,
     "repair": letters.repair,
@@ -57,6 +70,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # their tracebacks show local variables, secrets among them
 )
 dead_letters = typer.Typer(cls=GroupsFirst, help="What is dead and why, in groups; show one letter, or let it go.")
+endpoints = typer.Typer(cls=GroupsFirst, help="Where the ends of jobs are delivered to: list, add, test, remove.")
 
 for name, function in ABOUT_JOBS.items():
     app.command(name, rich_help_panel=JOBS)(command(function))
@@ -64,6 +78,9 @@ for name, function in OF_OPERATORS.items():
     app.command(name, rich_help_panel=DEAD)(command(function))
 for name, function in ABOUT_LETTERS.items():
     dead_letters.command(name)(command(function))
+for name, function in ABOUT_WEBHOOKS.items():
+    endpoints.command(name)(command(function))
+app.add_typer(endpoints, name="webhooks", rich_help_panel=JOBS)
 app.add_typer(dead_letters, name="dead-letters", rich_help_panel=DEAD)
 for name, bare in WITHOUT_API.items():
     app.command(name, rich_help_panel=HERE)(bare)

@@ -41,7 +41,7 @@ def follow(run: Invocation, job_id: JobId) -> int:
             else:
                 run.out.line(_told(event))
     last = run.api.job(job_id)
-    run.out.note(_ending(last))
+    run.out.note(ending(last))
     return watching.outcome(last)
 
 
@@ -81,6 +81,21 @@ def retry(run: Invocation, job_id: JobId) -> None:
     _changed(run, run.api.retry(job_id))
 
 
+def redeliver(
+    run: Invocation,
+    job_id: JobId,
+    endpoint: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only to this one, or to `callback`; else to all who want it.")
+    ] = None,
+) -> None:
+    """Deliver how a job ended once more, to its webhooks. Exits 4 if it has not ended, or nobody wants it."""
+    answer = run.api.redeliver(job_id, endpoint)
+    if run.out.as_json:
+        run.out.json(answer)
+    else:
+        run.out.table(("ENDPOINT", "DELIVERY"), [(one["endpoint"], one["status"]) for one in answer["deliveries"]])
+
+
 def delete(run: Invocation, job_id: JobId) -> None:
     """Delete what is kept of a job that has ended, its result too. Exits 4 if it has not ended."""
     run.api.delete(job_id)
@@ -118,6 +133,7 @@ def _told(event: Json) -> str:
     return f"{at:<24}  {what:<12}  {attempt:>3}  {note}".rstrip()
 
 
-def _ending(job: Json) -> str:
+def ending(job: Json) -> str:
+    """How it ended, in a line."""
     error = job.get("error") or {}
     return ": ".join(str(word) for word in (job["status"], error.get("code"), error.get("message")) if word)

@@ -16,7 +16,9 @@ from ops.invocation import Invocation
 from ops.output import clean, dollars
 
 LetterId = Annotated[str, typer.Argument(metavar="ID", help="The letter, as the groups name it.")]
-Queue = Annotated[Literal["work", "urgent", "inbox"] | None, typer.Option(help="Which dead-letter queue.")]
+Queue = Annotated[
+    Literal["work", "urgent", "inbox", "deliveries"] | None, typer.Option(help="Which dead-letter queue.")
+]
 Reason = Annotated[str, typer.Option(help="Why, for the review.")]
 GROUP_COLUMNS = ("GROUP", "QUEUE", "COUNT", "REASON", "TASK", "COST", "LAST SEEN", "NOTES", "ERROR", "LETTERS")
 COUNTED = ("would_move", "moved", "stale", "skipped", "failed")

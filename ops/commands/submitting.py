@@ -11,6 +11,7 @@ import typer
 
 from ops import inputs, storage, watching
 from ops.commands.jobs import show_story
+from ops.commands.streams import watch
 from ops.exits import usage
 from ops.invocation import Invocation
 
@@ -34,6 +35,9 @@ def submit(
     not_before: Annotated[
         str | None, typer.Option(metavar="TIME", help="Start no earlier, like 2026-11-29T15:30:44Z.")
     ] = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Show the text while it comes; exit 1 if the job ends badly.")
+    ] = False,
     wait: Wait = False,
 ) -> int | None:
     """Submit an event; prints the job's id."""
@@ -48,7 +52,11 @@ def submit(
     if key is None:
         key = str(uuid.uuid4())
         run.out.note(f"--key {key} (repeat the command with it if you are not sure that it was accepted)")
-    answer = api.submit(type_, body, key=key, urgent=urgent or None, fresh=fresh or None, not_before=not_before)
+    wishes = {"urgent": urgent, "fresh": fresh, "stream": stream, "not_before": not_before}
+    answer = api.submit(type_, body, key=key, **{name: wish for name, wish in wishes.items() if wish})
+    if stream:
+        run.out.note(f"job {answer['job_id']}")
+        return watch(run, answer["job_id"])
     if wait:
         return show_story(run, answer["job_id"])
     if run.out.as_json:

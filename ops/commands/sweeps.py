@@ -21,7 +21,8 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Only start it; prints i
 def sweep(
     run: Invocation,
     part: Annotated[
-        list[str] | None, typer.Option(metavar="PART", help="stuck, letters, uploads, drift or a source; else all.")
+        list[str] | None,
+        typer.Option(metavar="PART", help="stuck, deliveries, letters, uploads, drift or a source; else all."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count, repair nothing.")] = False,
     no_wait: NoWait = False,

@@ -18,7 +18,8 @@ def stack() -> Iterator[Target]:
     if url:
         yield deployed(url, os.environ.get("NEVERDROP_STACK"))
         return
-    local = LocalStack("--settings", SETTING)
+    # every piece that the model says is a chunk; who is silent is not waited for longer than a test has time
+    local = LocalStack("--settings", SETTING, "chunk_bytes=1", "webhook_timeout_s=2")
     try:
         yield local.ready()
     finally:
@@ -32,7 +33,7 @@ def target(stack: Target) -> Iterator[Target]:
     if stack.is_local:
         stack.script()
         stack.control("DELETE", "faults")
-        for function in ("accept", "query", "control", "dispatch", "worker", "sweep"):
+        for function in ("accept", "query", "control", "webhooks", "dispatch", "worker", "sweep"):
             stack.control("POST", "resume", {"function": function})
         stack.control("POST", "concurrency", {"function": "worker", "maximum": 5})
 

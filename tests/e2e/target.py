@@ -19,8 +19,11 @@ from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import boto3
+import httpx
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
+
+from neverdrop_client import Client, SigV4
 
 ROOT = Path(__file__).resolve().parents[2]
 T = TypeVar("T")
@@ -123,6 +126,11 @@ class Target:
     ) -> list[dict[str, Any]]:
         with ThreadPoolExecutor(4) as threads:
             return list(threads.map(lambda job_id: self.final(job_id, tenant, patience_s), job_ids))
+
+    def neverdrop(self, tenant: str | None = None, transport: httpx.BaseTransport | None = None) -> Client:
+        """The client of this repository, as this tenant."""
+        auth = None if self.is_local else SigV4()
+        return Client(self.api, auth=auth, headers=_as(tenant), transport=transport)
 
     # --- AWS ---------------------------------------------------------------------------------------------------
 

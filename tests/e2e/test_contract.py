@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -49,6 +50,14 @@ def _input_of(path: Any) -> Any:
     return json.loads(path.read_text("utf-8"))["input"]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _no_endpoint_is_left(stack: Target) -> Iterator[None]:
+    """What was registered in here would hear of the jobs of all tests behind."""
+    yield
+    for endpoint in stack.get("/webhooks").json()["webhooks"]:
+        stack.request("DELETE", endpoint["links"]["self"])
+
+
 contract = schemathesis.openapi.from_dict(contract_with_tasks())
 contract.config.generation.update(modes=list(GenerationMode), deterministic=True)
 
@@ -59,7 +68,7 @@ def test_whatever_is_sent_the_answer_is_one_of_the_contract(case: Case[Any], sta
     case.validate_response(sent(case, stack), checks=CHECKS)
 
 
-@pytest.mark.parametrize("path", ["/jobs/{id}", "/jobs/{id}/result", "/jobs/{id}/events"])
+@pytest.mark.parametrize("path", ["/jobs/{id}", "/jobs/{id}/result", "/jobs/{id}/events", "/jobs/{id}/chunks"])
 @pytest.mark.parametrize("status", ["PENDING", "PROCESSING", "COMPLETED", "FAILED"])
 def test_a_job_in_each_state_is_answered_by_the_contract(target: Target, nonce: str, path: str, status: str) -> None:
     job_id = job_that_is(status, target, nonce)
@@ -91,14 +100,16 @@ def test_a_job_in_each_state_is_changed_or_refused_by_the_contract(
 def test_what_the_gateway_itself_answers_is_in_the_contract_too(target: Target) -> None:
     large = {"type": "summarize", "input": {"text": "x" * 7_000_000}}
     assert conforming("POST", "/jobs", target, body=large) == 413
-    for function in ("accept", "query", "control"):
+    for function in ("accept", "query", "control", "webhooks"):
         target.control("POST", "pause", {"function": function})  # as when Lambda has no room
     assert conforming("POST", "/jobs", target, body={"type": "summarize", "input": {"text": "a"}}) == 503
     assert conforming("GET", "/jobs", target) == 503
     for path in ("/jobs/{id}", "/jobs/{id}/result", "/jobs/{id}/events"):
         assert conforming("GET", path, target, path_parameters={"id": "a"}) == 503
     assert conforming("GET", "/health", target) == 503
-    for method, path in (("POST", "/jobs/{id}/cancel"), ("POST", "/jobs/{id}/retry"), ("DELETE", "/jobs/{id}")):
+    assert conforming("GET", "/webhooks", target) == 503
+    changing = (("POST", "/jobs/{id}/cancel"), ("POST", "/jobs/{id}/retry"), ("DELETE", "/jobs/{id}"))
+    for method, path in (*changing, ("POST", "/jobs/{id}/redeliver"), ("DELETE", "/webhooks/{id}")):
         assert conforming(method, path, target, path_parameters={"id": "a"}) == 503
 
 

@@ -37,6 +37,18 @@ def test_an_event_is_submitted_and_followed_to_its_result(target: Target, nonce:
     assert again.stdout == submitted.stdout
 
 
+def test_a_text_is_shown_while_it_comes_and_told_once_more(target: Target, nonce: str) -> None:
+    task_input = json.dumps({"text": f"ANN: {nonce}. BOB: I will call back."})
+    live = ops(target, "submit", "reply", "--input", task_input, "--stream")
+    assert (live.returncode, live.stderr.splitlines()[-1]) == (0, "COMPLETED"), live.stderr
+    job_id = live.stderr.splitlines()[-2].removeprefix("job ")
+    said = live.stdout.rstrip("\n")
+    assert said == json.loads(ops(target, "result", job_id, "--json").stdout)["text"].rstrip("\n")
+    events = [json.loads(line) for line in ops(target, "watch", job_id, "--json").stdout.splitlines()]
+    assert "".join(event["text"] for event in events[:-1]).rstrip("\n") == said
+    assert (events[-1]["event"], events[-1]["job"]["status"]) == ("final", "COMPLETED")
+
+
 def test_what_the_api_refuses_has_its_exit_code(target: Target, nonce: str) -> None:
     wrong = ops(target, "submit", "summarize", "--input", '{"text": 3}')
     assert (wrong.returncode, wrong.stdout) == (2, "")

@@ -24,6 +24,22 @@ class Template:
         (resource,) = self.of_type(kind).values()
         return resource
 
+    def api(self, protocol: str = "HTTP") -> Resource:
+        (found,) = (
+            one for one in self.of_type("ApiGatewayV2::Api").values() if one["Properties"]["ProtocolType"] == protocol
+        )
+        return found
+
+    def of_api(self, kind: str, protocol: str = "HTTP") -> dict[str, Resource]:
+        """What belongs to one of the APIs, like of_api("Route")."""
+        api = {"Ref": self.id_of(self.api(protocol))}
+        found = self.of_type(f"ApiGatewayV2::{kind}")
+        return {name: one for name, one in found.items() if one["Properties"]["ApiId"] == api}
+
+    def stage(self, protocol: str = "HTTP") -> Resource:
+        (found,) = self.of_api("Stage", protocol).values()
+        return found
+
     def function(self, role: str) -> Resource:
         """The Lambda function of a role, found by its handler."""
         (found,) = (

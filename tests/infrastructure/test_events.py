@@ -27,9 +27,7 @@ def declared(synthesize: Synthesize) -> Template:
 
 def route(template: Template, name: str) -> Resource:
     (found,) = [
-        one
-        for one in template.of_type("ApiGatewayV2::Route").values()
-        if one["Properties"]["RouteKey"] == f"POST /events/{name}"
+        one for one in template.of_api("Route").values() if one["Properties"]["RouteKey"] == f"POST /events/{name}"
     ]
     return found
 
@@ -47,13 +45,11 @@ def queue(template: Template, name: str) -> str:
 
 # --- routes --------------------------------------------------------------------------------------
 def test_without_sources_there_is_no_route_and_nothing_that_one_would_need(prod: Template) -> None:
-    assert not [
-        one for one in prod.of_type("ApiGatewayV2::Integration").values() if "CredentialsArn" in one["Properties"]
-    ]
-    assert "RouteSettings" not in prod.only("ApiGatewayV2::Stage")["Properties"]
+    assert not [one for one in prod.of_api("Integration").values() if "CredentialsArn" in one["Properties"]]
+    assert "RouteSettings" not in prod.stage()["Properties"]
     assert json.loads(prod.environment("ingest")[names.SOURCES]) == {}
     assert {names.INBOX_QUEUE_URL, names.SOURCES}.isdisjoint(prod.environment("accept"))
-    assert "secretsmanager" not in json.dumps(prod.resources)
+    assert "secretsmanager" not in json.dumps([prod.statements("ingest"), prod.statements("accept")])
 
 
 @pytest.mark.parametrize("name", DIRECT)
@@ -119,7 +115,7 @@ def test_events_have_no_authorizer_with_sigv4_or_with_tokens(declared: Template,
 
 def test_each_route_has_a_throttle_of_its_own_and_stands_before_the_stage_that_names_it(declared: Template) -> None:
     """Else the first deployment fails."""
-    stage = declared.only("ApiGatewayV2::Stage")
+    stage = declared.stage()
     assert stage["Properties"]["RouteSettings"] == {
         "POST /events/crm": {"ThrottlingRateLimit": 10, "ThrottlingBurstLimit": 20},
         "POST /events/pay": {"ThrottlingRateLimit": 2, "ThrottlingBurstLimit": 3},

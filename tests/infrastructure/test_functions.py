@@ -11,7 +11,23 @@ from lambdas.contracts import names
 from tests.infrastructure.conftest import Synthesize
 from tests.infrastructure.templates import Template, listed, target
 
-ROLES = ("accept", "query", "dispatch", "worker", "sweep", "control", "ingest", "admin", "redrive")
+ROLES = (
+    "accept",
+    "query",
+    "dispatch",
+    "worker",
+    "sweep",
+    "control",
+    "ingest",
+    "admin",
+    "redrive",
+    "deliver",
+    "webhooks",
+    "ticket",
+    "connect",
+    "socket",
+    "push",
+)
 JOBS, ANSWERS = "StorageJobs", "StorageAnswers"
 INPUTS, RESULTS = "StorageInputs", "StorageResults"
 UPLOADS = "StorageUploads"
@@ -19,17 +35,39 @@ WORK, WORK_DLQ = "QueuesWork", "QueuesWorkDeadLetters"
 URGENT, URGENT_DLQ = "QueuesUrgent", "QueuesUrgentDeadLetters"
 DISPATCH_DLQ, SWEEP_DLQ, EVENTS = "DispatchDeadLetters", "SweepDeadLetters", "NotificationsJobEvents"
 PROFILE = "arn:aws:bedrock:us-east-1:<AWS::AccountId>:inference-profile/us.amazon.nova-lite-v1:0"
+ASKING = ("bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream")
 MODEL = "arn:aws:bedrock:{}::foundation-model/amazon.nova-lite-v1:0"
 
 INBOX, INBOX_DLQ, REDRIVE_DLQ = "QueuesInbox", "QueuesInboxDeadLetters", "AdminDeadLetters"
+CONNECTIONS, PUSH_DLQ = "StreamingConnections", "StreamingDeadLetters"
+POSTING = "arn:aws:execute-api:us-east-1:<AWS::AccountId>:StreamingWebSocket/live/POST/@connections/*"
+DELIVERIES, DELIVERIES_DLQ = "QueuesDeliveries", "QueuesDeliveriesDeadLetters"
 SERVED = ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
 LOOKING = (*SERVED, "ChangeMessageVisibility")
 
 LETTERS = {
-    *((f"sqs:{action}", queue) for action in LOOKING for queue in (WORK_DLQ, URGENT_DLQ, INBOX_DLQ)),
-    *(("sqs:SendMessage", queue) for queue in (WORK, URGENT, INBOX)),
+    *((f"sqs:{action}", queue) for action in LOOKING for queue in (WORK_DLQ, URGENT_DLQ, INBOX_DLQ, DELIVERIES_DLQ)),
+    *(("sqs:SendMessage", queue) for queue in (WORK, URGENT, INBOX, DELIVERIES)),
+}
+SENDING = {
+    *((f"dynamodb:{action}", JOBS) for action in ("GetItem", "Query")),
+    *((f"dynamodb:{action}", CONNECTIONS) for action in ("Query", "UpdateItem", "DeleteItem")),
+    ("s3:GetObject", f"{RESULTS}/results/*"),
+    ("execute-api:ManageConnections", POSTING),
 }
 ALLOWED = {
+    "ticket": {("dynamodb:GetItem", JOBS), ("dynamodb:PutItem", CONNECTIONS)},
+    "connect": {("dynamodb:DeleteItem", CONNECTIONS)},
+    "socket": {*SENDING, *((f"dynamodb:{action}", CONNECTIONS) for action in ("GetItem", "PutItem"))},
+    "push": {
+        *SENDING,
+        *(
+            (f"dynamodb:{action}", f"{JOBS}.StreamArn")
+            for action in ("DescribeStream", "GetRecords", "GetShardIterator")
+        ),
+        ("dynamodb:ListStreams", f"{JOBS}/stream/*"),
+        ("sqs:SendMessage", PUSH_DLQ),
+    },
     "admin": {
         *((f"dynamodb:{action}", JOBS) for action in ("GetItem", "BatchGetItem", "PutItem", "UpdateItem", "Query")),
         ("s3:GetObject", f"{RESULTS}/sweeps/*"),
@@ -63,10 +101,12 @@ ALLOWED = {
         ("dynamodb:GetItem", JOBS),
         ("dynamodb:BatchGetItem", JOBS),
         ("dynamodb:Query", f"{JOBS}/index/by_tenant"),
+        ("dynamodb:Query", JOBS),
         ("s3:GetObject", f"{RESULTS}/results/*"),
         ("s3:ListBucket", RESULTS),
     },
     "dispatch": {
+        ("dynamodb:GetItem", JOBS),
         ("dynamodb:UpdateItem", JOBS),
         ("dynamodb:DescribeStream", f"{JOBS}.StreamArn"),
         ("dynamodb:GetRecords", f"{JOBS}.StreamArn"),
@@ -74,11 +114,23 @@ ALLOWED = {
         ("dynamodb:ListStreams", f"{JOBS}/stream/*"),
         *(("sqs:SendMessage", queue) for queue in (WORK, WORK_DLQ, URGENT, URGENT_DLQ)),
         ("sqs:SendMessage", DISPATCH_DLQ),
+        ("sqs:SendMessage", DELIVERIES),
         ("sns:Publish", EVENTS),
+    },
+    "deliver": {
+        *((f"dynamodb:{action}", JOBS) for action in ("GetItem", "PutItem", "UpdateItem", "Query")),
+        *((f"sqs:{action}", DELIVERIES) for action in LOOKING),
+        ("sqs:SendMessage", DELIVERIES_DLQ),
+        ("secretsmanager:GetSecretValue", "WebhooksSecret"),
+    },
+    "webhooks": {
+        *((f"dynamodb:{action}", JOBS) for action in ("GetItem", "PutItem", "UpdateItem", "Query", "DeleteItem")),
+        ("secretsmanager:GetSecretValue", "WebhooksSecret"),
     },
     "worker": {
         ("dynamodb:GetItem", JOBS),
         ("dynamodb:UpdateItem", JOBS),
+        ("dynamodb:PutItem", JOBS),
         ("dynamodb:GetItem", ANSWERS),
         ("dynamodb:PutItem", ANSWERS),
         ("dynamodb:UpdateItem", ANSWERS),
@@ -95,8 +147,8 @@ ALLOWED = {
         *((f"sqs:{action}", queue) for action in LOOKING for queue in (WORK, URGENT)),
         ("sqs:SendMessage", WORK_DLQ),
         ("sqs:SendMessage", URGENT_DLQ),
-        ("bedrock:InvokeModel", PROFILE),
-        *(("bedrock:InvokeModel", MODEL.format(region)) for region in ("us-east-1", "us-east-2", "us-west-2")),
+        *((action, PROFILE) for action in ASKING),
+        *((action, MODEL.format(region)) for action in ASKING for region in ("us-east-1", "us-east-2", "us-west-2")),
     },
     "sweep": {
         *(("dynamodb:Query", f"{JOBS}/index/{index}") for index in ("due", "by_upload")),
@@ -109,26 +161,32 @@ ALLOWED = {
         ("lambda:InvokeFunction", "SweepFunction"),
         *(("sqs:SendMessage", queue) for queue in (WORK_DLQ, URGENT_DLQ)),
         ("sqs:GetQueueAttributes", WORK),
+        ("sqs:GetQueueAttributes", DELIVERIES),
         ("sqs:SendMessage", SWEEP_DLQ),
         ("sns:Publish", EVENTS),
         ("sns:GetTopicAttributes", EVENTS),
     },
     "control": {
-        ("dynamodb:GetItem", JOBS),
-        ("dynamodb:UpdateItem", JOBS),
+        *((f"dynamodb:{action}", JOBS) for action in ("GetItem", "UpdateItem", "Query", "BatchWriteItem")),
         ("s3:DeleteObject", f"{INPUTS}/inputs/*"),
         ("s3:DeleteObject", f"{RESULTS}/results/*"),
         ("s3:DeleteObjectVersion", f"{UPLOADS}/uploads/*"),
         ("s3:ListBucketVersions", UPLOADS),
     },
 }
+DELIVERING = {"DELIVERIES_QUEUE_URL", "DELIVERIES_DLQ_URL"}
 QUEUES = {"WORK_QUEUE_URL", "WORK_DLQ_URL", "URGENT_QUEUE_URL", "URGENT_DLQ_URL"}
+SENDER = {"JOBS_TABLE", "RESULTS_BUCKET", "CONNECTIONS_TABLE", names.PUSH_URL}
 ENVIRONMENT = {
+    "ticket": {"JOBS_TABLE", "CONNECTIONS_TABLE", "WEBSOCKET_URL", "TENANTS"},
+    "connect": {"CONNECTIONS_TABLE"},
+    "socket": SENDER,
+    "push": SENDER,
     "admin": {
         "JOBS_TABLE", "RESULTS_BUCKET", "SWEEP_FUNCTION", "REDRIVE_FUNCTION", "SOURCES", "RECORD_DAYS",
-        *QUEUES, "INBOX_QUEUE_URL", "INBOX_DLQ_URL",
+        *QUEUES, "INBOX_QUEUE_URL", "INBOX_DLQ_URL", *DELIVERING,
     },
-    "redrive": {"JOBS_TABLE", *QUEUES, "INBOX_QUEUE_URL", "INBOX_DLQ_URL"},
+    "redrive": {"JOBS_TABLE", *QUEUES, "INBOX_QUEUE_URL", "INBOX_DLQ_URL", *DELIVERING},
     "accept": {
         "JOBS_TABLE", "INPUTS_BUCKET", "UPLOADS_BUCKET", "UPLOAD_MAX_BYTES", "TENANTS", "DEADLINE_S", "DUE_GRACE_S",
         "NOT_BEFORE_MAX_S",
@@ -137,15 +195,22 @@ ENVIRONMENT = {
         "JOBS_TABLE", "INPUTS_BUCKET", "UPLOADS_BUCKET", "INBOX_DLQ_URL", "SOURCES", "DEADLINE_S", "DUE_GRACE_S",
     },
     "query": {"JOBS_TABLE", "RESULTS_BUCKET", "TENANTS", "WAIT_MAX_S"},
-    "dispatch": {"JOBS_TABLE", *QUEUES, "DISPATCH_DLQ_URL", "JOB_EVENTS_TOPIC_ARN"},
+    "dispatch": {"JOBS_TABLE", *QUEUES, "DISPATCH_DLQ_URL", "JOB_EVENTS_TOPIC_ARN", "DELIVERIES_QUEUE_URL"},
+    "deliver": {
+        "JOBS_TABLE", *DELIVERING, "WEBHOOK_SECRET", "WEBHOOK_TIMEOUT_S", "WEBHOOK_HOURS", "WEBHOOK_CONCURRENCY",
+        "DUE_GRACE_S", "SWEEP_PERIOD_S", "RECORD_DAYS",
+    },
+    "webhooks": {"JOBS_TABLE", "TENANTS", "WEBHOOK_SECRET", "WEBHOOK_HOURS", "DUE_GRACE_S", "RECORD_DAYS"},
     "worker": {
         "JOBS_TABLE", "ANSWERS_TABLE", "INPUTS_BUCKET", "RESULTS_BUCKET", "UPLOADS_BUCKET", "UPLOAD_MAX_BYTES", *QUEUES,
         "MODEL_ID", "MODEL_TIMEOUT_S", "MAX_ATTEMPTS", "RETRY_BASE_S", "RETRY_CAP_S", "MAX_SAMPLES",
         "ANSWER_DAYS", "RECORD_DAYS", "DUE_GRACE_S", "SWEEP_PERIOD_S", "DEADLINE_S", "JITTER",
+        "CHUNK_MS", "CHUNK_BYTES",
     },
     "sweep": {
         "JOBS_TABLE", "INPUTS_BUCKET", "RESULTS_BUCKET", "UPLOADS_BUCKET", *QUEUES, "INBOX_QUEUE_URL", "INBOX_DLQ_URL",
-        "JOB_EVENTS_TOPIC_ARN", "SOURCES", "DEADLINE_S", "DUE_GRACE_S", "SWEEP_PERIOD_S", "SWEEP_WINDOW_DAYS",
+        *DELIVERING, "JOB_EVENTS_TOPIC_ARN", "SOURCES", "DEADLINE_S", "DUE_GRACE_S", "SWEEP_PERIOD_S",
+        "SWEEP_WINDOW_DAYS",
         "SOURCE_GRACE_S", "SWEEP_WIDTH", "SWEEP_RATE", "SWEEP_PAGE", "RECORD_DAYS", "MAX_ATTEMPTS",
     },
     "control": {
@@ -175,8 +240,24 @@ def test_a_function_finds_exactly_its_part_of_the_contract_in_its_environment(pr
     assert ENVIRONMENT[role] <= {value for name, value in vars(names).items() if name.isupper()}
 
 
+def test_no_function_is_told_that_it_runs_on_this_machine(prod: Template) -> None:
+    """Who believes it delivers to loopback, and without TLS."""
+    told = [one["Properties"]["Environment"]["Variables"] for one in prod.of_type("Lambda::Function").values()]
+    assert told
+    assert not [variables for variables in told if names.LOCAL in variables]
+
+
 def test_no_policy_has_a_star_where_a_name_would_do(prod: Template) -> None:
-    prefixes = ("inputs/*", "context/*", "results/*", "answers/*", "uploads/*", "sweeps/*", "/stream/*")
+    prefixes = (
+        "inputs/*",
+        "context/*",
+        "results/*",
+        "answers/*",
+        "uploads/*",
+        "sweeps/*",
+        "/stream/*",
+        "/@connections/*",
+    )
     for policy in prod.of_type("IAM::Policy").values():
         for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
             assert not any("*" in action for action in listed(statement["Action"]))
@@ -191,7 +272,7 @@ def test_no_role_borrows_a_managed_policy(prod: Template) -> None:
 def test_the_model_is_reached_in_other_regions_only_through_its_profile(prod: Template) -> None:
     """BED-06."""
     (routed,) = (s for s in prod.statements("worker") if "Condition" in s)
-    assert routed["Action"] == "bedrock:InvokeModel"
+    assert tuple(routed["Action"]) == ASKING
     assert target(routed["Condition"]["StringEquals"]["bedrock:InferenceProfileArn"]) == PROFILE
     assert all(":foundation-model/" in target(one) for one in routed["Resource"])
 

@@ -44,7 +44,7 @@ def on(alarm: dict[str, Any]) -> str:
 
 
 def test_every_alarm_acts_on_the_alerts_topic(prod: Template) -> None:
-    assert len(alarms(prod)) == 45
+    assert len(alarms(prod)) == 63
     for alarm in alarms(prod):
         assert alarm["AlarmActions"] == [{"Ref": alerts(prod)}]
         assert alarm.get("ActionsEnabled", True)
@@ -65,7 +65,8 @@ def test_cloudwatch_may_publish_to_the_alerts_topic(prod: Template) -> None:
 
 def sources(template: Template) -> dict[str, str]:
     """The queues that somebody must empty."""
-    return {name: template.outputs[f"{name}QueueUrl"]["Value"]["Ref"] for name in ("Work", "Urgent", "Inbox")}
+    names_ = ("Work", "Urgent", "Inbox", "Deliveries")
+    return {name: template.outputs[f"{name}QueueUrl"]["Value"]["Ref"] for name in names_}
 
 
 def test_each_dead_letter_queue_is_watched_for_letters_and_for_more_of_them(prod: Template) -> None:
@@ -87,6 +88,7 @@ def test_waiting_work_and_a_lagging_dispatcher_are_noticed(prod: Template) -> No
         "Work": 900,
         "Urgent": 300,
         "Inbox": 900,
+        "Deliveries": 900,
     }
     assert ages == {}
     (lag,) = about(prod, "IteratorAge")
@@ -174,8 +176,8 @@ def test_an_api_that_answers_500_or_above_is_noticed_though_no_function_failed(p
     (alarm,) = about(prod, "5xx")
     assert alarm["Namespace"] == "AWS/ApiGateway"
     assert {one["Name"]: one["Value"] for one in alarm["Dimensions"]} == {
-        "ApiId": {"Ref": prod.id_of(prod.only("ApiGatewayV2::Api"))},
-        "Stage": prod.only("ApiGatewayV2::Stage")["Properties"]["StageName"],
+        "ApiId": {"Ref": prod.id_of(prod.api())},
+        "Stage": prod.stage()["Properties"]["StageName"],
     }
     assert (alarm["Threshold"], alarm["Statistic"], alarm["TreatMissingData"]) == (1, "Sum", "notBreaching")
 
@@ -216,10 +218,21 @@ def test_records_that_are_removed_before_their_time_are_noticed(prod: Template) 
     assert (alarm["Threshold"], alarm["Statistic"], alarm["TreatMissingData"]) == (1, "Sum", "notBreaching")
 
 
+def test_deliveries_that_were_given_up_are_noticed(prod: Template) -> None:
+    (alarm,) = about(prod, names.DELIVERIES_FAILED)
+    assert (alarm["Threshold"], alarm["Statistic"], alarm["Period"], alarm["TreatMissingData"]) == (
+        1, "Sum", 300, "notBreaching",
+    )  # fmt: skip
+
+
 def test_an_address_is_subscribed_to_the_alerts(prod: Template, synthesize: Synthesize) -> None:
-    assert not prod.of_type("SNS::Subscription")
+    def to_alerts(template: Template) -> list[dict[str, Any]]:
+        told = [one["Properties"] for one in template.of_type("SNS::Subscription").values()]
+        return [one for one in told if one["TopicArn"] == {"Ref": alerts(template)}]
+
+    assert not to_alerts(prod)
     template = synthesize(alert_email="ops@example.com")
-    subscription = template.only("SNS::Subscription")["Properties"]
+    (subscription,) = to_alerts(template)
     assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "ops@example.com")
     assert subscription["TopicArn"] == {"Ref": alerts(template)}
 

@@ -8,12 +8,16 @@ from typing import Any
 from tests.infrastructure.templates import Template
 
 NAMES = {
-    "ApiUrl", "JobsTableName", "AnswersTableName", "WorkQueueUrl", "WorkDlqUrl", "DispatchDlqUrl", "SweepDlqUrl",
+    "ApiUrl", "WebSocketUrl", "JobsTableName", "AnswersTableName", "ConnectionsTableName", "PushDlqUrl",
+    "WorkQueueUrl", "WorkDlqUrl", "DispatchDlqUrl", "SweepDlqUrl",
     "RedriveDlqUrl", "UrgentQueueUrl", "UrgentDlqUrl", "InboxQueueUrl", "InboxDlqUrl", "JobEventsTopicArn",
-    "AlertsTopicArn", "UploadsBucketName", "InputsBucketName", "ResultsBucketName",
+    "DeliveriesQueueUrl", "DeliveriesDlqUrl",
+    "WebhookSecretArn", "AlertsTopicArn", "UploadsBucketName", "InputsBucketName", "ResultsBucketName",
 }  # fmt: skip
 LINKS = {
-    "JobsTableConsole", "AnswersTableConsole", "WorkConsole", "WorkDlqConsole", "DispatchDlqConsole", "UrgentConsole",
+    "JobsTableConsole", "AnswersTableConsole", "ConnectionsTableConsole", "PushDlqConsole", "WorkConsole",
+    "WorkDlqConsole", "DispatchDlqConsole", "UrgentConsole",
+    "DeliveriesConsole", "DeliveriesDlqConsole",
     "UrgentDlqConsole", "InboxConsole", "InboxDlqConsole", "SweepDlqConsole", "RedriveDlqConsole", "JobEventsConsole",
     "AlertsConsole", "UploadsBucketConsole", "InputsBucketConsole", "ResultsBucketConsole",
 }  # fmt: skip

@@ -39,7 +39,7 @@ def test_no_record_blocks_its_shard_and_none_is_lost(prod: Template) -> None:
 
 def test_the_stream_lets_through_what_somebody_must_hear_of(prod: Template) -> None:
     """STR-10: what marks a job as handed over removes `due_shard`, and so does not come back."""
-    wanted, _ = mapping(prod, "dispatch")["FilterCriteria"]["Filters"]
+    wanted, *_ = mapping(prod, "dispatch")["FilterCriteria"]["Filters"]
     assert json.loads(wanted["Pattern"]) == {
         "dynamodb": {
             "Keys": {"sk": {"S": ["job"]}},
@@ -53,12 +53,24 @@ def test_the_stream_lets_through_what_somebody_must_hear_of(prod: Template) -> N
 
 def test_and_records_that_are_removed_while_something_is_still_due(prod: Template) -> None:
     """On AWS filters of a DynamoDB stream look at `dynamodb` alone: a removal is what has no new image."""
-    _, lost = mapping(prod, "dispatch")["FilterCriteria"]["Filters"]
-    assert json.loads(lost["Pattern"]) == {
+    _, job, _, delivery = mapping(prod, "dispatch")["FilterCriteria"]["Filters"]
+    for lost, sk in ((job, "job"), (delivery, {"prefix": "delivery#"})):
+        assert json.loads(lost["Pattern"]) == {
+            "dynamodb": {
+                "Keys": {"sk": {"S": [sk]}},
+                "NewImage": {"sk": {"S": [{"exists": False}]}},
+                "OldImage": {"due_shard": {"S": [{"exists": True}]}},
+            }
+        }
+
+
+def test_of_deliveries_it_lets_through_those_that_are_to_be_tried(prod: Template) -> None:
+    """N13. How one has ended nobody need hear, and what is beside a job's record else, like its text, never comes."""
+    _, _, wanted, _ = mapping(prod, "dispatch")["FilterCriteria"]["Filters"]
+    assert json.loads(wanted["Pattern"]) == {
         "dynamodb": {
-            "Keys": {"sk": {"S": ["job"]}},
-            "NewImage": {"sk": {"S": [{"exists": False}]}},
-            "OldImage": {"due_shard": {"S": [{"exists": True}]}},
+            "Keys": {"sk": {"S": [{"prefix": "delivery#"}]}},
+            "NewImage": {"status": {"S": ["PENDING"]}, "due_shard": {"S": [{"exists": True}]}},
         }
     }
 
@@ -90,7 +102,7 @@ def test_the_sweep_runs_every_five_minutes_and_its_failures_are_letters(prod: Te
         assert own["DestinationConfig"]["OnFailure"]["Destination"] == target["DeadLetterConfig"]["Arn"]
         rates[tuple(json.loads(target["Input"])["parts"])] = schedule["ScheduleExpression"]
     assert rates == {
-        ("stuck", "letters"): "rate(5 minutes)",
+        ("stuck", "deliveries", "letters"): "rate(5 minutes)",
         ("uploads",): "rate(60 minutes)",
         ("drift",): "rate(1440 minutes)",
     }

@@ -33,7 +33,7 @@ def nag(tmp_path: Path) -> dict[tuple[str, str], str]:
         app.synth()
     report = json.loads((tmp_path / "validation-report.json").read_text(encoding="utf-8"))
     return {
-        (re.sub(r"<([A-Za-z]+)[0-9A-F]{8}\.", r"<\1.", violation["ruleName"]), construct["constructPath"]): violation[
+        (re.sub(r"<([A-Za-z]+)[0-9A-F]{8}(?=[.>])", r"<\1", violation["ruleName"]), construct["constructPath"]): violation[
             "description"
         ]
         for plugin in report["pluginReports"]

@@ -116,6 +116,12 @@ def test_a_wrong_setting_is_refused_with_what_to_do(settings: dict[str, Any], ad
         ({"deadline_s": 430, "retry_cap_s": 60}, "deadline_s (430) must exceed a lease and a sweep (430)"),
         ({"retry_base_s": 60, "retry_cap_s": 30}, "retry_base_s (60) must be at most retry_cap_s (30)"),
         ({"retry_cap_s": 3600, "deadline_s": 3600}, "and that below deadline_s (3600)"),
+        ({"webhook_timeout_s": 30, "deliver_timeout_s": 49}, "webhook_timeout_s (30) must leave 20 seconds of deliver"),
+        ({"deliver_timeout_s": 30, "webhook_timeout_s": 11}, "note what came of it are left"),
+        (
+            {"webhook_concurrency": 2, "deliver_concurrency": 2},
+            "webhook_concurrency (2) must be below deliver_concurrency (2), or one slow endpoint holds up",
+        ),
         ({"query_timeout_s": 20}, "wait_max (20) must leave four seconds of query_timeout_s (20)"),
         ({"sweep_period_s": 120}, "sweep_timeout_s (120) must be at least ten seconds below sweep_period_s (120)"),
         ({"sweep_period_s": 3600, "source_sweep_period_s": 1800}, "drift_sweep_period_s (86400) must not fall"),

@@ -45,6 +45,7 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "a name in capitals": ("CRM", CRM, "a source is named [a-z][a-z0-9-]{0,31}"),
     "a long name": ("x" * 33, CRM, "a source is named"),
     "the name of the uploads": ("uploads", CRM, "and not uploads"),
+    "the name of a part of every sweep": ("stuck", CRM, "no source may be named as a part of every sweep is"),
     "no object": ("crm", "x", "must be an object"),
     "a field that is not known": ("crm", {**CRM, "secrets": []}, "unknown field 'secrets'; known: tenant, task"),
     "no tenant": ("crm", {k: v for k, v in CRM.items() if k != "tenant"}, "has no tenant: a tenant id"),

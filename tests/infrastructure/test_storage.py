@@ -121,9 +121,9 @@ def test_prod_keeps_everything_that_holds_state_and_needs_no_custom_resource(pro
     stateful = ("DynamoDB::Table", "S3::Bucket", "SQS::Queue", "Logs::LogGroup")
     lost = {name for kind in stateful for name, one in prod.of_type(kind).items() if one["DeletionPolicy"] != "Retain"}
     worker = prod.environment("worker")
-    assert lost == {
-        worker[name]["Ref"] for name in ("WORK_QUEUE_URL", "URGENT_QUEUE_URL")
-    }  # hints, which the sweep repeats
+    connections = prod.environment("socket")["CONNECTIONS_TABLE"]["Ref"]  # whose clients come again
+    hints = {worker[name]["Ref"] for name in ("WORK_QUEUE_URL", "URGENT_QUEUE_URL")}  # which the sweep repeats
+    assert lost == {*hints, connections}
     assert not [one["Type"] for one in prod.resources.values() if one["Type"].startswith("Custom::")]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import boto3
 from moto.sqs.models import sqs_backends
 
-from lambdas.adapters.dynamodb import from_item, to_item
+from lambdas.adapters.attributes import from_item, to_item
 from lambdas.contracts import names
 from local.stack.stack import Stack
 from tests.integration.wire import Wire
@@ -70,6 +70,10 @@ class Cloud:
     @property
     def answers_table(self) -> str:
         return self.stack.outputs["AnswersTableName"]
+
+    @property
+    def connections_table(self) -> str:
+        return self.stack.outputs["ConnectionsTableName"]
 
     @property
     def inputs_bucket(self) -> str:
@@ -188,7 +192,9 @@ class Cloud:
         self.wire.mend()
         dynamodb, s3 = self.client("dynamodb"), self.client("s3")
         if self.wire.count(service="dynamodb"):
-            for table, key in ((self.jobs_table, ("pk", "sk")), (self.answers_table, (names.ANSWER_KEY,))):
+            both = ("pk", "sk")
+            tables = {self.jobs_table: both, self.connections_table: both, self.answers_table: (names.ANSWER_KEY,)}
+            for table, key in tables.items():
                 for item in dynamodb.scan(TableName=table)["Items"]:
                     dynamodb.delete_item(TableName=table, Key={name: item[name] for name in key})
         if self.wire.count(service="s3"):

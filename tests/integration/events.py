@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from lambdas.adapters.dynamodb import to_item
+from lambdas.adapters.attributes import to_item
 
 _NUMBER = itertools.count(1)
 

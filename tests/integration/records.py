@@ -15,6 +15,9 @@ from lambdas.core.intake import Submission, new_record
 from lambdas.core.job import from_record
 from lambdas.core.policy import Limits
 from lambdas.core.protocol import Change
+from lambdas.core.webhooks import delivery_changes
+from lambdas.core.webhooks.delivery import DeliveryLimits
+from lambdas.core.webhooks.delivery import new_record as new_delivery
 
 LIMITS = Limits()
 _NUMBER = itertools.count(1)
@@ -97,3 +100,25 @@ def every_change(now: datetime) -> dict[str, tuple[dict[str, Any], Change]]:
     }
     # one job each: they are all written to one table
     return {name: ({**record, "pk": an_id()}, change) for name, (record, change) in made.items()}
+
+
+# --- deliveries ------------------------------------------------------------------------------------
+DELIVERIES = DeliveryLimits()
+
+
+def planned(
+    job_id: str | None = None, *, endpoint: str = "e1", url: str = "", ago_s: float = 0, **over: Any
+) -> dict[str, Any]:
+    """A delivery as deliver plans it: of that job's first end, for an endpoint."""
+    pk = job_id or an_id()
+    record = new_delivery(
+        pk=pk, tenant="acme", endpoint=endpoint, event_type="job.completed", event_id=f"{pk}.1.COMPLETED", sequence=1,
+        body="{}", url=url, now=times.after(clock.now(), -ago_s), limits=DELIVERIES,
+    )  # fmt: skip
+    return {**record, **over}
+
+
+def claimed(record: Mapping[str, Any], *, lease_s: float = 60) -> dict[str, Any]:
+    """That delivery in somebody's hands, whose lease ends in `lease_s` seconds."""
+    ends = times.after(clock.now(), lease_s - changes.LEASE_MARGIN_S)
+    return delivery_changes.claim(claim_id="holder", now=clock.now(), invocation_ends=ends).applied_to(record)

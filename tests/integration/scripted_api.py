@@ -80,6 +80,7 @@ class ScriptedApi:
 def _handler_for(api: ScriptedApi) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # headers and body are two packets: the second would wait for 40 ms
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             pass

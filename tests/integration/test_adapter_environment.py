@@ -36,6 +36,10 @@ OTHER = {
     "upload_max_bytes": 6_000_000,
     "model_timeout_s": 40,
     "wait_max": 9,
+    "chunk_ms": 450,
+    "chunk_bytes": 1_500,
+    "webhook_hours": 24,
+    "webhook_timeout_s": 3,
     "tenants": {ARN: "globex"},
 }
 """Each unlike its default, so that a value that was not passed on shows."""
@@ -59,7 +63,7 @@ USED = {
     "ingest": ["deadline_s", "grace_s"],
     "worker": [
         "deadline_s", "grace_s", "sweep_period_s", "record_days", "max_samples", "model_timeout_s", "upload_bytes",
-        "retry",
+        "chunk_ms", "chunk_bytes", "retry",
     ],
     "sweep": ["grace_s", "sweep_period_s", "record_days"],
 }  # fmt: skip
@@ -77,6 +81,8 @@ def test_a_changed_setting_reaches_each_function_that_goes_by_it(changed: Cloud,
         "model_timeout_s": 40,
         "not_before_s": 11 * DAY_S,
         "upload_bytes": 6_000_000,
+        "chunk_ms": 450,
+        "chunk_bytes": 1_500,
     }
     found = getattr(limits(changed, role), name)
     if name == "retry":
@@ -129,3 +135,10 @@ def test_a_functions_parts_are_built_once_and_inside_lambda_at_its_start(monkeyp
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "worker")
     on_start(lambda environment: built.append(2))
     assert built == [1, 2]
+
+
+def test_what_makes_deliveries_and_what_opens_them_again_keep_the_same_times(changed: Cloud):
+    found = [Environment(changed.environment(role)).delivery_limits for role in ("deliver", "webhooks")]
+    assert [one.hours for one in found] == [24, 24]
+    assert [(one.limits.grace_s, one.limits.record_days) for one in found] == [(110, 45)] * 2
+    assert found[0].timeout_s == 3

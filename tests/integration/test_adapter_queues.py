@@ -231,6 +231,13 @@ def test_a_fact_arrives_with_its_attributes(cloud: Cloud, topic: SnsTopic):
     assert (found.body, found.attributes) == ({"a": 1}, {"event_type": "job.completed", "tenant": "acme"})
 
 
+def test_a_topic_hands_the_group_on_to_its_queues(cloud: Cloud, topic: SnsTopic):
+    """Deliveries of a tenant with little in flight go before the backlog of another one."""
+    assert topic.publish([message("{}", "globex")]) == set()
+    (found,) = cloud.receive(cloud.heard_url)
+    assert found["Attributes"]["MessageGroupId"] == "globex"
+
+
 def test_facts_go_in_batches_within_the_limits_of_sns(cloud: Cloud, topic: SnsTopic):
     small = [message(json.dumps({"n": number})) for number in range(12)]
     large = [message(json.dumps({"n": number, "pad": "x" * 100_000})) for number in range(12, 16)]

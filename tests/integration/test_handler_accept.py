@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lambdas.contracts import names
 from lambdas.core import ids
 from lambdas.core.canonical import canonical, sha256
 from tests.integration.cloud import Cloud, Context
@@ -116,6 +117,15 @@ def test_a_key_of_a_deleted_job_is_410(cloud: Cloud, accept: ModuleType):
     assert post(accept, CALL, "k")["statusCode"] == 410
 
 
+@pytest.mark.parametrize("local", [False, True])
+def test_a_callback_on_this_machine_is_for_developers_machines(cloud: Cloud, load_handler: Load, local: bool):
+    accept = load_handler("accept", **({names.LOCAL: "1"} if local else {}))
+    answer = post(accept, {**CALL, "callback_url": "http://127.0.0.1:8123/hook?order=7"})
+    assert answer["statusCode"] == (202 if local else 422)
+    told = [record["callback_url"] for record in records(cloud)]
+    assert told == (["http://127.0.0.1:8123/hook?order=7"] if local else [])
+
+
 # --- bodies that are none ------------------------------------------------------------------------
 BAD: dict[str, str | bytes] = {
     "nothing": "",
@@ -135,7 +145,9 @@ BAD: dict[str, str | bytes] = {
     "no input": '{"type":"summarize"}',
     "a type that is a number": '{"type":5,"input":{"text":"x"}}',
     "an unknown field": json.dumps({**CALL, "priority": 1}),
-    "a field of later work": json.dumps({**CALL, "callback_url": "https://hook.test"}),
+    "a field of later work": json.dumps({**CALL, "max_cost": 5}),
+    "a callback on the metadata service": json.dumps({**CALL, "callback_url": "https://169.254.169.254/latest"}),
+    "a callback without TLS on this machine": json.dumps({**CALL, "callback_url": "http://127.0.0.1:8123/hook"}),
     "a time that is none": json.dumps({**CALL, "not_before": "tomorrow"}),
     "a time of the year 9999": json.dumps({**CALL, "not_before": "9999-12-31T23:59:59-01:00"}),
     "tenant in the body": json.dumps({**CALL, "tenant": "globex"}),

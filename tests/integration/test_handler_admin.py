@@ -12,7 +12,7 @@ from lambdas.contracts import names
 from lambdas.core.canonical import sha256
 from lambdas.core.operator import PATCH_CHARS_MAX
 from lambdas.core.ports import Unavailable
-from tests.builders import any_envelope, unreadable_found
+from tests.builders import any_delivery_hint_body, any_envelope, any_event_body, unreadable_found
 from tests.integration.cloud import Cloud
 from tests.integration.conftest import Lines
 from tests.integration.events import ACME, IAM
@@ -115,6 +115,31 @@ def test_letters_are_brought_back_to_the_queue_that_they_belong_to(operator: Ope
         "source": "crm", "received_ms": "1795966244123",
     }  # fmt: skip
     assert (operator.dead(outputs["InboxDlqUrl"]), cloud.receive(cloud.work_url)) == (0, [])
+
+
+def test_what_was_to_be_delivered_is_listed_with_its_reason_and_goes_back_to_deliveries(
+    operator: Operator, cloud: Cloud
+) -> None:
+    queue, dead = (cloud.stack.outputs[name] for name in ("DeliveriesQueueUrl", "DeliveriesDlqUrl"))
+    for body in (any_event_body(), any_delivery_hint_body()):
+        operator.bury(body, dead, tenant="acme")
+    operator.bury(unreadable_found("no event of ours").body, dead, event_type="job.unreadable")
+    groups = operator.ask(LIST, query={"queue": "deliveries"})[1]["groups"]
+    assert sorted((one["reason"], one["task"]) for one in groups if one["task"]) == [
+        ("SENT_HERE", "delivery.dispatched"), ("SENT_HERE", "job.completed"),
+    ]  # fmt: skip
+    assert {one["reason"] for one in groups} == {"SENT_HERE", "MALFORMED_MESSAGE"}
+    (group,) = [one["group"] for one in groups if one["task"] == "job.completed"]
+    operator.ask(REDRIVE, {"group": group})
+    assert operator.run()["moved"] == 1
+    (event,) = cloud.receive(queue)
+    assert event["Body"] == any_event_body()
+    assert event["MessageAttributes"]["tenant"]["StringValue"] == "acme"
+    (broken,) = [one["ids"][0] for one in groups if one["reason"] == "MALFORMED_MESSAGE"]
+    patch = [{"op": "replace", "path": "", "value": any_delivery_hint_body()}]
+    assert operator.ask(REPAIR, {"patch": patch, "reason": "it was cut"}, id=broken)[0] == 200
+    assert [one["Body"] for one in cloud.receive(queue)] == [any_delivery_hint_body()]
+    assert operator.dead(dead) == 1
 
 
 def test_the_log_says_who_has_started_which_redrive(operator: Operator, lines: Lines) -> None:
@@ -299,7 +324,7 @@ def test_a_sweep_is_recorded_and_started_and_its_certificate_can_be_asked_for(op
 def test_a_sweep_without_parts_is_of_all(operator: Operator, body: Any) -> None:
     assert operator.ask(SWEEP, body)[0] == 202
     ((_, event),) = operator.started
-    assert event["parts"] == ["stuck", "letters", "uploads", "drift"]
+    assert event["parts"] == ["stuck", "deliveries", "letters", "uploads", "drift"]
 
 
 @pytest.mark.parametrize(("body", "status"), [({"parts": ["moon"]}, 422), ({"parts": []}, 400), ({"part": 1}, 400)])

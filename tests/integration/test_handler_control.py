@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from lambdas.adapters import clock
+from lambdas.adapters.chunks import DynamoChunks
 from lambdas.contracts import names
 from lambdas.core import changes, ids
 from lambdas.core.job import from_record
+from lambdas.core.streaming.ports import Chunk
 from tests.integration.cloud import Cloud, Context
 from tests.integration.conftest import Lines, Load
 from tests.integration.events import GLOBEX, IAM, http, jwt
@@ -94,6 +96,21 @@ def test_a_deleted_job_leaves_a_tombstone_and_its_objects_are_gone(cloud: Cloud,
     assert "Versions" not in s3.list_object_versions(Bucket=cloud.uploads_bucket)
 
 
+def test_a_deleted_jobs_text_is_gone_with_it_and_nobody_elses(cloud: Cloud, control: ModuleType):
+    record, other = cloud.put(told(completed(stream=True))), an_id()
+    chunks = DynamoChunks(cloud.client("dynamodb"), cloud.jobs_table)
+    for job_id in (record["pk"], other):
+        for n in range(30):
+            chunks.append(job_id, Chunk(n % 3, n, "text"), 2_000_000_000)
+    cloud.wire.refuse("BatchWriteItem", "InternalServerError", 500)
+    assert ask(control, DELETE, record["pk"])["statusCode"] == 503
+    cloud.wire.mend()
+    assert ask(control, DELETE, record["pk"])["statusCode"] == 204
+    assert [len(chunks.read(record["pk"], attempt, 0, 1_000)) for attempt in range(3)] == [0, 0, 0]
+    assert len(chunks.read(other, 1, 0, 1_000)) == 10
+    assert cloud.record(record["pk"])["status"] == names.DELETED
+
+
 # --- what is refused -------------------------------------------------------------------------------------
 STATES: dict[str, list[Any]] = {
     CANCEL: [completed, failed],
@@ -171,6 +188,7 @@ def test_a_body_with_anything_in_it_is_400_and_changes_nothing(
         (RETRY, "UpdateItem"),
         (DELETE, "UpdateItem"),
         (DELETE, "DeleteObjects"),
+        (DELETE, "Query"),
     ],
 )
 def test_a_store_that_cannot_be_reached_is_503_and_the_same_request_repairs_it(

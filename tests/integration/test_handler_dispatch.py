@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lambdas.adapters import clock
-from lambdas.adapters.dynamodb import from_item
+from lambdas.adapters.attributes import from_item
 from lambdas.contracts import names
 from lambdas.core import changes, times
 from lambdas.core.job import from_record

@@ -170,7 +170,7 @@ def test_the_first_of_two_uploads_under_a_form_is_its_job_whichever_is_told(clou
 
 
 def test_an_event_with_a_repaired_body_needs_its_review_on_record(cloud: Cloud, ingest: ModuleType):
-    from lambdas.adapters.dynamodb import to_item
+    from lambdas.adapters.attributes import to_item
     from lambdas.core.canonical import sha256
 
     event = record(BODY.decode(), {**attributes("forge", hmac_sha256(b"other")), "review_id": "message.1"})

@@ -11,12 +11,14 @@ import pytest
 from moto.sqs.models import sqs_backends
 
 from lambdas.adapters import clock
+from lambdas.adapters.deliveries import DynamoDeliveries
 from lambdas.contracts import names
 from lambdas.core import times
 from lambdas.core.sweeping import listeners
+from lambdas.core.webhooks.schedule import TRIES_MAX
 from tests.integration.cloud import Cloud, Context
 from tests.integration.conftest import Load
-from tests.integration.records import completed, failed, pending, processing
+from tests.integration.records import claimed, completed, failed, pending, planned, processing
 from tests.integration.test_handler_sweep import due
 from tests.integration.wire import Wire
 from tests.integration.worker_bench import soon
@@ -117,6 +119,18 @@ def assert_repaired(cloud: Cloud, jobs: dict[str, dict[str, Any]]) -> None:
     assert left <= {f"lease#{listeners.NAME}"}  # what the next sweep is to know; of the parts nothing is left
 
 
+def assert_deliveries_repaired(cloud: Cloud, before: dict[str, dict[str, Any]]) -> None:
+    store = DynamoDeliveries(cloud.client("dynamodb"), cloud.jobs_table)
+    after = {name: dict(store.read((one["pk"], one["sk"])) or {}) for name, one in before.items()}
+    assert (after["struck"]["status"], after["struck"]["crashes"]) == (names.PENDING, 1)
+    assert after["unheard"]["due_at"] > before["unheard"]["due_at"]
+    assert (after["hopeless"]["status"], "due_shard" in after["hopeless"]) == (names.FAILED, False)
+    told = [body for body in cloud.bodies(cloud.stack.outputs["DeliveriesQueueUrl"]) if "endpoint" in body["payload"]]
+    hinted = Counter(body["run_id"] for body in told)
+    assert hinted.keys() == {before["unheard"]["pk"], before["struck"]["pk"]}
+    assert max(hinted.values()) <= 2
+
+
 def test_without_a_knife_there_is_one_of_each(cloud: Cloud, sweep: ModuleType, monkeypatch: pytest.MonkeyPatch):
     jobs = bring_about(cloud)
     answer = invoke(sweep)
@@ -146,3 +160,36 @@ def test_a_sweep_that_is_killed_after_any_of_its_calls_is_finished_by_the_next(
         later[0] = 0.0
     knife.at(0)
     assert nth > 60
+
+
+# --- deliveries --------------------------------------------------------------------------------------
+def bring_about_deliveries(cloud: Cloud) -> dict[str, dict[str, Any]]:
+    return {
+        "unheard": cloud.put(planned(ago_s=200)),
+        "struck": cloud.put(claimed(planned(ago_s=200), lease_s=-20)),
+        "hopeless": cloud.put(planned(ago_s=200, tries=TRIES_MAX, attempt=TRIES_MAX)),
+    }
+
+
+@pytest.mark.slow
+def test_a_sweep_of_deliveries_that_is_killed_after_any_of_its_calls_is_finished_by_the_next(
+    cloud: Cloud, sweep: ModuleType, monkeypatch: pytest.MonkeyPatch, later: list[float]
+):
+    knife, nth, died = Knife(monkeypatch), 0, True
+    while died:
+        nth += 1
+        before = bring_about_deliveries(cloud)
+        knife.at(nth)
+        try:
+            answer = sweep.handler({"parts": ["deliveries"]}, Context(INVOCATION_S))
+            knife.at(0)
+            assert answer["parts"]["deliveries"]["repaired"] == 2
+            died = False
+        except Killed:
+            knife.at(0)
+            later[0] += INVOCATION_S + 11
+            sweep.handler({"parts": ["deliveries"]}, Context(INVOCATION_S))
+        assert_deliveries_repaired(cloud, before)
+        cloud.wipe()
+        later[0] = 0.0
+    assert nth > 15

@@ -103,11 +103,54 @@ def test_or_takes_any_alternative():
 
 
 @pytest.mark.parametrize(
-    "pattern", ["{", "[]", "{}", '{"a": "text"}', '{"a": []}', '{"a": [{"like": "x"}]}', '{"a": [{"numeric": [">"]}]}']
+    "pattern",
+    [
+        "{",
+        "[]",
+        "{}",
+        '{"a": "text"}',
+        '{"a": []}',
+        '{"a": [{"like": "x"}]}',
+        '{"a": [{"numeric": [">"]}]}',
+        '{"a": [{"exists": "yes"}]}',
+        '{"a": [{"prefix": ""}]}',
+        '{"a": [{"prefix": ["x"]}]}',
+        '{"a": ["' + "x" * 4096 + '"]}',
+    ],
 )
 def test_pattern_that_aws_refuses_is_refused(pattern):
     with pytest.raises(BadPatternError):
         Filters({"Filters": [{"Pattern": pattern}]})
+
+
+def test_sixth_filter_is_refused():
+    """https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html"""
+    Filters({"Filters": [{"Pattern": '{"a": ["b"]}'}] * 5})
+    with pytest.raises(BadPatternError, match="at most 5"):
+        Filters({"Filters": [{"Pattern": '{"a": ["b"]}'}] * 6})
+
+
+@pytest.mark.parametrize(
+    ("sk", "stream", "passes"),
+    [
+        ("chunk#000001#000000", None, True),
+        ("job", True, True),
+        ("job", False, False),
+        ("job", None, False),
+        ("x", True, 0),
+    ],
+)
+def test_prefix_on_keys_and_booleans_in_images(sk, stream, passes):
+    patterns = [
+        {"dynamodb": {"Keys": {"sk": {"S": [{"prefix": "chunk#"}]}}}},
+        {"dynamodb": {"Keys": {"sk": {"S": ["job"]}}, "NewImage": {"stream": {"BOOL": [True]}}}},
+    ]
+    image = {"sk": {"S": sk}, **({} if stream is None else {"stream": {"BOOL": stream}})}
+    record = {"dynamodb": {"Keys": {"sk": {"S": sk}}, "NewImage": image}}
+    filters = Filters({"Filters": [{"Pattern": json.dumps(one)} for one in patterns]})
+    assert filters.pass_(record) is bool(passes)
+    del record["dynamodb"]["NewImage"]  # it was removed
+    assert filters.pass_(record) is sk.startswith("chunk#")
 
 
 # --- BATCH-10 --------------------------------------------------------------------------------------------

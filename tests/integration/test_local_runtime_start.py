@@ -177,6 +177,8 @@ def test_command_says_when_it_is_ready_and_ends_cleanly_on_a_signal(number):
         ready = json.loads(process.stdout.readline())
         assert ready["ready"] is True
         assert ready["outputs"]["ApiUrl"].startswith(ready["api"])
+        assert ready["websocket"] == ready["outputs"]["WebSocketUrl"]
+        assert ready["management"].startswith(ready["aws"])
         children = _children(process.pid)
         process.send_signal(number)
         rest, log = process.communicate(timeout=20)

@@ -23,7 +23,7 @@ from tests.simulation.stage import Stage
 from tests.simulation.watch import poll
 
 MINUTE_S, HOUR_S = 60, 3_600
-LETTERS = ("Work", "Urgent", "Inbox", "Dispatch", "Sweep", "Redrive")
+LETTERS = ("Work", "Urgent", "Inbox", "Deliveries", "Dispatch", "Sweep", "Redrive")
 _WAKE_S = 0.1  # until who has waited for a time has noticed that it has come
 
 
@@ -75,7 +75,7 @@ class Night(Stage):
         queued = self._queued()
         due = [one.logical_id for one in self.schedules.values() if one.enabled and one.due and one.due <= now]
         running = [one.definition.role for one in self.environments() if one.definition.role != self.stubborn]
-        records = [] if self.stubborn == "dispatch" else self._busy_stream()
+        records = [one for one in self._busy_stream() if one.rpartition(" ")[2] != self.stubborn]
         return queued or due or running or self._handed_over() or records
 
     def _handed_over(self) -> list[str]:
@@ -162,12 +162,12 @@ class Night(Stage):
         self.runtime.faults.clear()
         self.script()
         self.stubborn, self.patient = "", frozenset()
-        for role in ("dispatch", "worker", "ingest"):
+        for role in ("dispatch", "push", "worker", "ingest", "deliver"):
             self.enable(role)
         for schedule in self.schedules.values():
             if not schedule.enabled:
                 self.create(schedule)
-        urls = [self.target.outputs[f"{name}DlqUrl"] for name in LETTERS]
+        urls = [self.target.outputs[f"{name}DlqUrl"] for name in (*LETTERS, "Push")]
         for url in urls:
             if self._depth(url, "all"):  # SQS purges once a minute
                 self.sqs.purge_queue(QueueUrl=url)

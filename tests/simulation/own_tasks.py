@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from lambdas.adapters.dynamodb import from_item
+from lambdas.adapters.attributes import from_item
 from lambdas.contracts.names import OPEN, PENDING, PROCESSING
 from tests.e2e.target import PATIENCE_S, ROOT, LocalStack, Target, eventually
 

@@ -45,7 +45,8 @@ class Stage(Watch):
             environment.kill("crash")
         for role in self.runtime.functions.roles:
             self.runtime.functions.resume(role)
-        self.runtime.functions.set_concurrency("worker", None)
+        for role in self.runtime.functions.roles:
+            self.runtime.functions.set_concurrency(role, None)
         self.enable("dispatch")
         self.batches_of(10, 100)
 
@@ -139,7 +140,8 @@ class Stage(Watch):
         """How many messages and stream records are handed over at once from now on."""
         for mapping in self.queue_mappings:
             mapping._batch_size = messages
-        self.stream_mapping._batch_size = records
+        for reader in self.stream_mappings:
+            reader._batch_size = records
 
     def enable(self, role: str) -> None:
         for mapping in self.mappings(role):
@@ -168,7 +170,7 @@ class Stage(Watch):
         urls = self.sqs.list_queues().get("QueueUrls", [])
         served = {self.inbox, *(mapping._url for mapping in self.queue_mappings), self.target.outputs["InboxQueueUrl"]}
         others = {url: url.rsplit("/", 1)[-1] for url in urls if url not in served}
-        names = ("work", "urgent", "inbox", "dispatch", "sweep")
+        names = ("work", "urgent", "inbox", "deliveries", "dispatch", "push", "sweep")
         known = {self.target.outputs[f"{name.capitalize()}DlqUrl"]: name for name in names}
         return {known.get(url, name): url for url, name in others.items()}
 

@@ -6,14 +6,19 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
-from lambdas.adapters.dynamodb import from_item
+from lambdas.adapters.attributes import from_item
 from local.aws import ttl
 from local.faults import Fault
+from tests.receivers import Receiver, Says
 from tests.simulation.night import HOUR_S, LETTERS, MINUTE_S, Night, night
+from tests.simulation.watch import poll
 
 pytestmark = pytest.mark.slow
 IN_ORDER = True
@@ -24,7 +29,10 @@ GRACE_S, SOURCE_GRACE_S = 120, 900
 VISIBILITY_S, MANY = 720, 5
 SETTINGS = {"sweep_period_s": str(SWEEP_S)}
 SOON = (0, 2 * MINUTE_S)  # CloudWatch looks once a minute, at whole ones
-ROLES = ("accept", "query", "control", "ingest", "dispatch", "worker", "sweep", "admin", "redrive")
+ROLES = (
+    "accept", "query", "control", "ingest", "dispatch", "worker", "sweep", "admin", "redrive", "ticket", "connect",
+    "socket", "push", "deliver", "webhooks",
+)  # fmt: skip
 AT_THE_DOOR = ("accept", "query", "control", "admin")
 
 Bounds = Mapping[str, tuple[float, float]]
@@ -78,6 +86,18 @@ def start(stack: Night, role: str, **event: Any) -> None:
     stack.runtime.sources.invoker.submit(role, event)
 
 
+def knock(url: str) -> None:
+    """Whatever one is told at the door."""
+    with suppress(InvalidStatus), connect(url, close_timeout=1):
+        pass
+
+
+def come_in(stack: Night) -> None:
+    """With a ticket."""
+    done = job(stack)
+    knock(stack.target.post("/tickets", {"job_ids": [done]}, x_local_tenant="acme").json()["url"])
+
+
 PROVOKE: dict[str, Callable[[Night], Any]] = {
     "accept": lambda stack: stack.target.post("/jobs", {"type": "summarize", "input": {"text": "ANN: x"}}),
     "query": lambda stack: stack.target.get("/jobs"),
@@ -88,6 +108,12 @@ PROVOKE: dict[str, Callable[[Night], Any]] = {
     "worker": job,
     "sweep": lambda stack: start(stack, "sweep", parts=["letters"]),
     "redrive": lambda stack: start(stack, "redrive", redrive_id=uuid.uuid4().hex, round=0),
+    "ticket": lambda stack: stack.target.post("/tickets", {"job_ids": [uuid.uuid4().hex]}),
+    "connect": lambda stack: knock(f"{stack.target.outputs['WebSocketUrl']}?ticket={'x' * 43}"),
+    "socket": come_in,
+    "push": job,
+    "deliver": job,
+    "webhooks": lambda stack: stack.target.get("/webhooks"),
 }
 
 
@@ -215,14 +241,19 @@ def test_a_dispatcher_without_its_permission_rings_by_its_lag_and_then_by_the_re
 
 def test_work_that_nobody_takes_rings_by_its_age_in_each_queue(stack: Night) -> None:
     began = stack.calm()
+    stack.disable("deliver")
+    ended = job(stack)
+    poll(lambda: stack.all_handed_over([ended]), lambda: "it is not handed over")
     for role in ("worker", "ingest"):
         stack.disable(role)
     done = [job(stack), job(stack, urgent=True)]
     upload(stack)
-    ages = {"OldestUrgentMessage": 300, "OldestWorkMessage": 900, "OldestInboxMessage": 900}
+    ages = {"OldestUrgentMessage": 300} | dict.fromkeys(
+        ("OldestWorkMessage", "OldestInboxMessage", "OldestDeliveriesMessage"), 900
+    )
     bounds = {name: (age, age + 2 * MINUTE_S) for name, age in ages.items()}
     rings(stack, bounds, since_s=began, also=("SweepRepairs",))  # an urgent job is sent again before it is missed
-    for role in ("worker", "ingest"):
+    for role in ("worker", "ingest", "deliver"):
         stack.enable(role)
     stack.settle()
     stack.calm()
@@ -275,7 +306,9 @@ def test_a_removed_subscription_rings_until_it_is_back_and_one_that_cannot_be_se
     stack.pass_time(SWEEP_S, SWEEP_S)
     began = stack.calm()
     topic = stack.target.outputs["JobEventsTopicArn"]
-    (subscription,) = stack.sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
+    listed = stack.sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
+    own = stack.inbox.rpartition("/")[2]  # beside that of the deliveries
+    (subscription,) = [one for one in listed if one["Endpoint"].endswith(f":{own}")]
     stack.sns.unsubscribe(SubscriptionArn=subscription["SubscriptionArn"])
     rings(stack, {"ListenersLost": (0, SWEEP_S + 2 * MINUTE_S)}, since_s=began)
     stack.pass_time(4 * SWEEP_S, SWEEP_S)
@@ -288,6 +321,17 @@ def test_a_removed_subscription_rings_until_it_is_back_and_one_that_cannot_be_se
     rings(stack, {"NotificationsFailed": SOON}, since_s=began)
     assert stack.all_handed_over([done])  # SNS has taken it
     stack.inbox = stack.sqs.create_queue(QueueName=endpoint.rpartition(":")[2])["QueueUrl"]
+    stack.calm()
+
+
+def test_a_delivery_that_is_refused_for_good_rings_and_its_job_is_none_the_worse(stack: Night) -> None:
+    began = stack.calm()
+    with Receiver() as receiver:
+        done = job(stack, callback_url=receiver.says("/gone", Says(410)))
+        rings(stack, {"DeliveriesFailed": SOON}, since_s=began)
+        assert len(receiver.came("/gone")) == 1
+    assert stack.all_handed_over([done])
+    assert stack.record(done)["status"] == "COMPLETED"
     stack.calm()
 
 
@@ -351,7 +395,8 @@ def lay_letters(stack: Night) -> None:
     stack.script({"match": word, "error": "ValidationException"})
     for urgent in (False, True):
         job(stack, f"{word} {urgent}", urgent=urgent)
-    stack.sqs.send_message(QueueUrl=stack.target.outputs["InboxQueueUrl"], MessageBody="no event of ours")
+    for queue in ("InboxQueueUrl", "DeliveriesQueueUrl"):
+        stack.sqs.send_message(QueueUrl=stack.target.outputs[queue], MessageBody="no event of ours")
     waiting = job(stack, not_before=later(stack, DAY_S))
     edit(stack, waiting, attempt={"S": "one"})
     stack.settle()
@@ -379,6 +424,24 @@ def test_letters_ring_in_each_queue_and_again_when_there_are_more_of_them(stack:
     rings(stack, dict.fromkeys(growing, (0, 15 * MINUTE_S)), since_s=again, also=(*first, *errors))
     assert not stack.rung(again).keys() & set(first)  # they have rung all the time
     stack.heal()
+    stack.calm()
+
+
+def test_a_push_that_cannot_ask_who_watches_gives_up_after_five_minutes_and_the_jobs_do_not_mind(stack: Night) -> None:
+    began = stack.calm()
+    letters = dict.fromkeys(("PushDeadLetters", "PushDeadLettersGrowing"), (5 * MINUTE_S, 8 * MINUTE_S))
+    with stack.refusing("push", "dynamodb", {"Query"}):
+        stack.stubborn = "push"
+        done = job(stack)
+        stack.pass_time(4 * MINUTE_S)
+        stack.disable("push")
+        stack.advance(2 * MINUTE_S)
+        stack.stubborn = ""  # it is given up without one more try
+        stack.enable("push")
+        rings(stack, letters, since_s=began)
+    assert stack.all_handed_over([done])
+    (letter,) = stack.take_all(stack.target.outputs["PushDlqUrl"])
+    assert "summarize" not in letter["Body"]  # it names the records, and has nothing of them
     stack.calm()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lambdas.adapters.dynamodb import from_item
+from lambdas.adapters.attributes import from_item
 from tests.e2e.target import LocalStack, Subscription, Target, eventually
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lambdas.adapters.dynamodb import to_item
+from lambdas.adapters.attributes import to_item
 from lambdas.contracts import names
 from lambdas.contracts.names import COMPLETED
 from local.aws.lock import MOTO

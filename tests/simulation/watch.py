@@ -8,8 +8,9 @@ from concurrent.futures import Future
 from functools import cached_property
 from typing import Any
 
-from lambdas.adapters.dynamodb import DynamoJobStore, from_item
-from lambdas.contracts.names import ANSWER_KEY
+from lambdas.adapters.attributes import from_item
+from lambdas.adapters.dynamodb import DynamoJobStore
+from lambdas.contracts.names import ANSWER_KEY, CHUNK_SK
 from local.compute.environment import Environment
 from local.events.queues import QueueMapping
 from local.events.sources import client
@@ -131,10 +132,13 @@ class Watch:
         return [f"a batch is served by {role}"] * (batches > self._held(role))
 
     def _busy_stream(self) -> list[str]:
-        mapping = self.stream_mapping
-        if not mapping.enabled or self._held("dispatch") or self.runtime.functions.paused("dispatch"):
-            return []
-        return ["the stream has records"] * bool(mapping._reader.read(mapping.done_up_to, 1))
+        return [f"the stream has records for {one.role}" for one in self.stream_mappings if self._is_behind(one)]
+
+    def _is_behind(self, mapping: StreamMapping) -> bool:
+        """Whether it has something to hand over, and somebody to hand it to."""
+        if not mapping.enabled or self._held(mapping.role) or self.runtime.functions.paused(mapping.role):
+            return False
+        return bool(mapping._reader.read(mapping.done_up_to, 1))
 
     def depth(self, kind: str = "all", queue: str = "WorkQueueUrl") -> int:
         """Messages in a queue, which is named by its output: those that are visible (""), or all."""
@@ -154,9 +158,13 @@ class Watch:
         return [mapping for mapping in self.runtime.sources.mappings if isinstance(mapping, QueueMapping)]
 
     @cached_property
+    def stream_mappings(self) -> list[StreamMapping]:
+        return [mapping for mapping in self.runtime.sources.mappings if isinstance(mapping, StreamMapping)]
+
+    @cached_property
     def stream_mapping(self) -> StreamMapping:
-        (found,) = self.mappings("dispatch")
-        assert isinstance(found, StreamMapping)
+        """The dispatcher's."""
+        (found,) = [mapping for mapping in self.stream_mappings if mapping.role == "dispatch"]
         return found
 
     # --- what there is -----------------------------------------------------------------------------------------
@@ -190,6 +198,19 @@ class Watch:
     def result_object(self, key: str) -> bytes:
         body = self.s3.get_object(Bucket=self.target.outputs["ResultsBucketName"], Key=key)["Body"].read()
         return bytes(body)
+
+    def chunks(self, job_id: str) -> list[tuple[int, int, str]]:
+        """Streamed text as it is stored: attempt, number, text."""
+        found = self.dynamodb.query(
+            TableName=self.target.outputs["JobsTableName"],
+            KeyConditionExpression="pk = :pk AND begins_with(sk, :chunk)",
+            ExpressionAttributeValues={":pk": {"S": job_id}, ":chunk": {"S": CHUNK_SK}},
+            ConsistentRead=True,
+        )
+        keys = [
+            (*map(int, item["sk"]["S"].removeprefix(CHUNK_SK).split("#")), item["text"]["S"]) for item in found["Items"]
+        ]
+        return [(attempt, n, text) for attempt, n, text in keys]
 
     def model_calls(self, word: str) -> list[dict[str, Any]]:
         """The calls whose prompt has this word, answered or not."""

@@ -15,6 +15,7 @@ from lambdas.core.times import after
 from tests.builders import JOB_ID, any_delivery, any_task, held_record
 from tests.fakes import (
     FakeAnswers,
+    FakeChunks,
     FakeClock,
     FakeEffects,
     FakeJobStore,
@@ -49,6 +50,7 @@ class Bench:
         self.uploads = FakeUploaded()
         self.answers, self.model = FakeAnswers(self.order), model or FakeModel()
         self.effects, self.mailer = FakeEffects(), FakeMailer()
+        self.chunks = FakeChunks()
         self.letters, self.notices = FakeLetters(), Notices()
         self.tasks = {task.type: task for task in tasks or (any_task(),)}
         self.limits = limits or Limits()
@@ -66,6 +68,7 @@ class Bench:
             mailer=self.mailer,
             model=self.model,
             model_id=MODEL_ID,
+            chunks=self.chunks,
             tasks=self.tasks,
             limits=self.limits,
             now=self.clock,

@@ -14,6 +14,7 @@ from lambdas.core.canonical import sha256
 from lambdas.core.intake import Accepted
 from lambdas.core.job import from_record
 from lambdas.core.policy import DAY_S
+from lambdas.core.problems import Problem
 from tests.builders import NOW, TENANT, any_request, later
 from tests.unit.entrance import Entrance, refused, text_of
 
@@ -45,8 +46,8 @@ def test_ddb_01_numbers_with_fractions_and_huge_ones_are_kept_as_json_text() -> 
     assert not any(isinstance(value, float) for value in record.values())
 
 
-@pytest.mark.parametrize("name", ["fresh", "urgent"])
-def test_fresh_and_urgent_are_recorded_when_they_are_asked_for(name: str) -> None:
+@pytest.mark.parametrize("name", ["fresh", "urgent", "stream"])
+def test_fresh_urgent_and_stream_are_recorded_when_they_are_asked_for(name: str) -> None:
     assert Entrance().accepted(**{name: True})[name] is True
     assert name not in Entrance().accepted(**{name: False})
 
@@ -137,6 +138,7 @@ def test_api_04_a_body_that_is_no_good_json_is_400(body: bytes) -> None:
         ({"type": "x" * 65}, "/type"),
         ({"fresh": "yes"}, "/fresh"),
         ({"urgent": 1}, "/urgent"),
+        ({"stream": "true"}, "/stream"),
         ({"tenant_id": "globex"}, "/tenant_id"),
     ],
 )
@@ -145,7 +147,44 @@ def test_a_request_that_breaks_the_contract_is_400_and_says_where(over: dict[str
     assert (problem.status, problem.pointer) == (400, pointer)
 
 
-@pytest.mark.parametrize("field", ["callback_url", "stream", "max_cost"])
+def test_where_its_end_is_delivered_to_is_recorded_as_it_was_written() -> None:
+    url = "https://hooks.acme.test:8443/done?order=7"
+    assert Entrance().accepted(callback_url=url)["callback_url"] == url
+    assert from_record(Entrance().accepted(callback_url=url)).callback_url == url
+    assert "callback_url" not in Entrance().accepted()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://hooks.acme.test/", "https://user:pass@hooks.acme.test/", "https://hooks.acme.test:22/",
+        "https://10.0.0.1/", "https://169.254.169.254/", "https://[::ffff:7f00:1]/", "https://0x7f000001/",
+        "https://localhost/", "https://hooks.acme.test/#done", "ftp://hooks.acme.test/", "hooks.acme.test",
+        "https://hooks.acme.test\\@evil.test/", "https:///done", "https://hooks .acme.test/",
+    ],
+)  # fmt: skip
+def test_a_callback_url_that_nothing_may_be_delivered_to_is_422_and_says_where(url: str) -> None:
+    entrance = Entrance()
+    problem = refused(entrance, callback_url=url)
+    assert (problem.status, problem.pointer) == (422, "/callback_url")
+    assert entrance.order == []
+
+
+@pytest.mark.parametrize("url", [None, 7, "", "https://a.test/" + "x" * 2_048])
+def test_a_callback_url_of_another_shape_is_400(url: Any) -> None:
+    problem = refused(Entrance(), body=json.dumps({**any_request(), "callback_url": url}).encode())
+    assert (problem.status, problem.pointer) == (400, "/callback_url")
+
+
+def test_the_same_key_with_another_callback_url_is_another_request() -> None:
+    entrance = Entrance()
+    entrance.accepted(key="k", callback_url="https://a.test/")
+    problem = entrance.send(key="k", callback_url="https://b.test/")
+    assert isinstance(problem, Problem)
+    assert (problem.status, problem.kind) == (422, "key-reused")
+
+
+@pytest.mark.parametrize("field", ["max_cost"])
 def test_a_field_of_later_work_is_400_and_told_to_be_so(field: str) -> None:
     problem = refused(Entrance(), **{field: "x"})
     assert (problem.status, problem.pointer) == (400, f"/{field}")

@@ -12,14 +12,17 @@ from lambdas.core import times
 from lambdas.core.envelope import written
 from lambdas.core.job import from_record
 from lambdas.core.letters import letter as letters
-from lambdas.core.letters.letter import INBOX, URGENT, WORK, Letter, message_of, read, standing
+from lambdas.core.letters.canary import canary_of
+from lambdas.core.letters.letter import DELIVERIES, INBOX, URGENT, WORK, Letter, message_of, read, standing
 from lambdas.core.ports import Found
 from lambdas.core.routing import letter as letter_of
 from tests.builders import (
     JOB_ID,
     NOW,
     TENANT,
+    any_delivery_hint_body,
     any_envelope,
+    any_event_body,
     any_found,
     any_hint_body,
     any_letter_body,
@@ -205,3 +208,37 @@ def test_its_age_is_that_of_the_letter_for_ours_and_of_the_message_for_others() 
     assert dead().at == NOW
     assert read(WORK, any_found("junk", sent_at=later(9))).at == later(9)
     assert times.text(NOW) in any_letter_body()
+
+
+# --- what was to be delivered ------------------------------------------------------------------------
+@pytest.mark.parametrize("body", [any_event_body(attempt=2), any_delivery_hint_body(attempt=2)])
+@pytest.mark.parametrize(("moved", "reason"), [(True, letters.NOT_ACKNOWLEDGED), (False, letters.SENT_HERE)])
+def test_an_event_or_a_hint_that_was_not_taken_is_a_letter_that_may_go_back(
+    body: str, moved: bool, reason: str
+) -> None:
+    found = read(DELIVERIES, any_found(body, moved=moved, attributes={"tenant": "acme"}))
+    assert (found.kind, found.reason, found.is_malformed) == ("delivery", reason, False)
+    assert (found.job_id, found.schema) == (JOB_ID, 1)
+    assert found.task == json.loads(body)["event_type"]
+    assert standing(found, None) == standing(found, final_record(FAILED, attempt=9)) == "due"
+    assert letters.had_no_attempt(found, None) is moved
+    back = message_of(found)
+    assert (back.body, back.group) == (body, "acme")
+
+
+@pytest.mark.parametrize("body", [any_hint_body(), any_letter_body(), any_event_body(event_type="job.started"), "{}"])
+def test_what_is_for_another_queue_is_foreign_among_deliveries(body: str) -> None:
+    found = read(DELIVERIES, any_found(body, moved=True))
+    assert (found.kind, found.is_malformed) == ("foreign", True)
+
+
+def test_what_was_to_be_delivered_is_foreign_in_other_queues() -> None:
+    assert read(WORK, any_found(any_event_body())).kind == "foreign"
+    assert read(WORK, any_found(any_delivery_hint_body())).kind == "foreign"
+
+
+def test_the_first_of_a_redrive_of_deliveries_names_no_job_to_wait_for() -> None:
+    """Whether it has arrived is told by its silence."""
+    for body in (any_event_body(), any_delivery_hint_body()):
+        found = read(DELIVERIES, any_found(body, moved=True))
+        assert (canary_of(found).job_id, canary_of(found).subject) == ("", found.subject)

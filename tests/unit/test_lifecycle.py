@@ -15,6 +15,7 @@ from lambdas.core.lifecycle import Cancelled, Deleted, Office, Reopened, cancel,
 from lambdas.core.policy import Limits
 from lambdas.core.ports import Unavailable
 from lambdas.core.problems import Problem
+from lambdas.core.streaming.ports import Chunk
 from tests.builders import (
     CLAIM,
     JOB_ID,
@@ -26,7 +27,7 @@ from tests.builders import (
     held_record,
     later,
 )
-from tests.fakes import FakeClock, FakeJobStore, FakeObjects, FakeUploads, Trouble
+from tests.fakes import FakeChunks, FakeClock, FakeJobStore, FakeObjects, FakeUploads, Trouble
 
 LIMITS = Limits()
 Act = Callable[[str, str, Office], Any]
@@ -40,8 +41,9 @@ class Hall:
         self.meanwhile: dict[str, Callable[[], None]] = {}
         self.store = FakeJobStore(*([] if record is None else [record]), before=self._before)
         self.inputs, self.results, self.uploads = FakeObjects(), FakeObjects(), FakeUploads(*uploads)
+        self.chunks = FakeChunks()
         self.clock = FakeClock(later(60))
-        self.office = Office(self.store, self.inputs, self.results, self.uploads, LIMITS, self.clock)
+        self.office = Office(self.store, self.inputs, self.results, self.uploads, self.chunks, LIMITS, self.clock)
 
     def _before(self, name: str) -> None:
         act = self.meanwhile.pop(name, None)
@@ -288,6 +290,8 @@ def full_hall(**over: Any) -> Hall:
     hall.inputs.objects = {ids.input_key(TENANT, JOB_ID, record["body_sha"]): b"{}", "inputs/acme/other/sha": b"{}"}
     results = [*(ids.result_key(TENANT, JOB_ID, n) for n in (1, 2, 3)), "results/acme/other/1", "answers/acme/shared"]
     hall.results.objects = dict.fromkeys(results, b"{}")
+    for job_id in (JOB_ID, "other"):
+        hall.chunks.append(job_id, Chunk(1, 0, "text"), 1)
     return hall
 
 
@@ -299,6 +303,7 @@ def test_a_deleted_job_leaves_a_tombstone_and_no_object_of_its_own() -> None:
     assert {"body_sha", "expires_at", "tenant", "attempt", "upload_shard", "upload_key"} <= hall.record.keys()
     assert list(hall.inputs.objects) == ["inputs/acme/other/sha"]
     assert list(hall.results.objects) == ["results/acme/other/1", "answers/acme/shared"]
+    assert list(hall.chunks.items) == [("other", 1, 0)]
 
 
 def test_the_tombstone_stands_before_the_first_object_goes() -> None:
@@ -307,17 +312,21 @@ def test_the_tombstone_stands_before_the_first_object_goes() -> None:
     with pytest.raises(Unavailable):
         hall.ask(delete)
     assert (len(hall.inputs.objects), len(hall.results.objects), hall.record["status"]) == (2, 5, COMPLETED)
+    assert len(hall.chunks.items) == 2
 
 
-@pytest.mark.parametrize("where", ["inputs", "results"])
-def test_a_repeat_finishes_what_a_failure_has_left(where: str) -> None:
+@pytest.mark.parametrize(
+    ("where", "call"), [("inputs", "delete_many"), ("results", "delete_many"), ("chunks", "delete_all")]
+)
+def test_a_repeat_finishes_what_a_failure_has_left(where: str, call: str) -> None:
     hall = full_hall()
-    getattr(hall, where).troubles.add("delete_many", Trouble.UNSENT)
+    getattr(hall, where).troubles.add(call, Trouble.UNSENT)
     with pytest.raises(Unavailable):
         hall.ask(delete)
     assert hall.record["status"] == DELETED
     assert hall.ask(delete) == hall.ask(delete) == Deleted(JOB_ID, 3)
     assert (list(hall.inputs.objects), len(hall.results.objects)) == (["inputs/acme/other/sha"], 2)
+    assert list(hall.chunks.items) == [("other", 1, 0)]
     assert hall.store.calls.count("delete") == 1
 
 

@@ -299,3 +299,13 @@ def test_references_and_merged_parts_are_followed_and_recursion_ends() -> None:
 def test_a_schema_that_requires_itself_ends_nevertheless() -> None:
     schema = {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}
     assert "a" in fill(schema, Content(Extract("x"), "", "", DETAIL))
+
+
+# --- a message -----------------------------------------------------------------------------------
+def test_a_call_gets_a_message_that_says_what_was_said_and_what_happens_next() -> None:
+    system = "You write the message that follows up a call."
+    text = reply(f"<transcript>\n{APOLLO}\n</transcript>\nBe brief.", instructions=system).text
+    assert text.startswith("Hello,\n\nThank you for the call. In short: ")
+    assert "What happens next:\n- CC: " in text
+    assert "stir up your cryo tanks" in text
+    assert text.endswith("Kind regards")

@@ -17,11 +17,12 @@ from lambdas.core.inbox.repaired_events import Fits
 from lambdas.core.job import from_record
 from lambdas.core.letters import letter as letters
 from lambdas.core.letters import review, reviews
-from lambdas.core.letters.letter import INBOX, WORK
+from lambdas.core.letters.letter import DELIVERIES, INBOX, WORK
 from lambdas.core.letters.review import Decision, Desk, decide
 from lambdas.core.ports import Found
 from lambdas.core.problems import Problem
-from tests.builders import any_envelope, any_found, any_hint_body, any_record, unreadable_found
+from lambdas.core.webhooks import messages
+from tests.builders import any_envelope, any_event_body, any_found, any_hint_body, any_record, unreadable_found
 from tests.fakes import FakeSender
 from tests.unit.mortuary import OLD, Mortuary, an_id, dead
 
@@ -431,3 +432,23 @@ def test_one_that_is_not_finished_is_open_with_who_began() -> None:
 def test_dead_letters_of_jobs_are_not_malformed() -> None:
     assert not letters.read(WORK, dead(1)).is_malformed
     assert not letters.read(WORK, any_found(any_hint_body(), moved=True)).is_malformed
+
+
+# --- what was to be delivered ------------------------------------------------------------------------
+def test_a_repaired_event_goes_back_to_deliveries_and_only_if_it_is_one() -> None:
+    found = unreadable_found(any_event_body(step_index="one"))
+    place = holding(found, DELIVERIES)
+    for value, fits in (("two", False), (1, True)):
+        patch = [{"op": "replace", "path": "/step_index", "value": value}]
+        outcome = decide(repairing(found, patch, queue=DELIVERIES), desk_of(place))
+        assert isinstance(outcome, Problem) is not fits
+    (sent,) = place.queues[DELIVERIES].sent
+    assert messages.read(sent.body) == messages.read(any_event_body())
+    assert place.boxes[DELIVERIES].lying == {}
+
+
+def test_a_hint_for_a_worker_does_not_fit_among_deliveries() -> None:
+    found = unreadable_found("no JSON")
+    place = holding(found, DELIVERIES)
+    patch = [{"op": "replace", "path": "", "value": any_hint_body()}]
+    assert "not for the deliveries queue" in refused(repairing(found, patch, queue=DELIVERIES), place).detail

@@ -14,6 +14,7 @@ from lambdas.core.tasks import Context
 from lambdas.tasks import load
 from lambdas.tasks.classify.task import classify
 from lambdas.tasks.notify_by_email.task import notify_by_email
+from lambdas.tasks.reply.task import reply
 from lambdas.tasks.summarize.task import summarize
 
 
@@ -99,7 +100,23 @@ def test_an_email_without_a_subject_or_a_text_is_written_anew_and_not_sent(said:
     assert mail.sent == []
 
 
-@pytest.mark.parametrize("type_", ["summarize", "classify", "notify-by-email"])
+def test_a_reply_is_what_the_model_said_to_the_character() -> None:
+    said = "Hello,\n\n  thank you. \U0001f600\n"
+    model = Model(said)
+    assert reply({"text": "ANN: hello"}, context(model)) == {"text": said}
+    (asked,) = model.asked
+    assert asked["prompt"] == "<transcript>\nANN: hello\n</transcript>"
+    assert "show" not in asked
+
+
+def test_what_a_reply_shall_be_like_stands_outside_the_transcript() -> None:
+    model = Model("Hallo")
+    reply({"text": "ANN: hello", "instructions": "Be brief.", "language": "de"}, context(model))
+    outside = model.asked[0]["prompt"].partition("</transcript>\n")[2]
+    assert outside == "Be brief.\nWrite in the language de."
+
+
+@pytest.mark.parametrize("type_", ["summarize", "classify", "notify-by-email", "reply"])
 def test_each_sample_checks_its_output(type_: str) -> None:
     loaded, broken = load()
     assert broken == {}

@@ -8,10 +8,20 @@ import pytest
 
 from lambdas.contracts.names import FAILED, INBOX_RETURNS, WAITING
 from lambdas.core.envelope import read
-from lambdas.core.letters.letter import INBOX, URGENT, WORK
+from lambdas.core.letters.letter import DELIVERIES, INBOX, URGENT, WORK
 from lambdas.core.letters.stray_letters import RETURNS_MAX, StrayLetters
 from lambdas.core.ports import Found, Unavailable
-from tests.builders import any_found, any_hint_body, any_record, final_record, held_record, later, unreadable_found
+from tests.builders import (
+    any_delivery_hint_body,
+    any_event_body,
+    any_found,
+    any_hint_body,
+    any_record,
+    final_record,
+    held_record,
+    later,
+    unreadable_found,
+)  # fmt: skip
 from tests.fakes import FakeOutbox, FakeSender, Trouble
 from tests.unit.mortuary import OLD, Mortuary, an_id, dead, failed
 
@@ -36,7 +46,7 @@ class Told:
 
 
 def part(place: Mortuary) -> StrayLetters:
-    return StrayLetters(place.boxes, place.store, place.outbox, place.queues[INBOX], place.clock)
+    return StrayLetters(place.boxes, place.store, place.outbox, place.queues, place.clock)
 
 
 def swept(place: Mortuary, *, dry_run: bool = False) -> Told:
@@ -170,6 +180,37 @@ def test_an_event_stays_while_the_inbox_refuses_it() -> None:
     place = holding(any_found("{}", moved=True), queue=INBOX)
     place.queues[INBOX] = FakeSender(lambda message: True)
     assert (swept(place).troubles, len(place.inbox.visible)) == (1, 1)
+
+
+# --- what is to be delivered -------------------------------------------------------------------------
+@pytest.mark.parametrize("body", [any_event_body(), any_delivery_hint_body()])
+@pytest.mark.parametrize("moved", [True, False])
+def test_what_was_to_be_delivered_goes_back_so_often_and_then_stays(body: str, moved: bool) -> None:
+    """Whether SQS has moved it or SNS could not deliver it: to bring it back is harmless."""
+    place = holding(any_found(body, attributes={"tenant": "acme"}, moved=moved), queue=DELIVERIES)
+    for round_ in range(1, RETURNS_MAX + 1):
+        assert swept(place).counts["put_back"] == 1
+        message = place.queues[DELIVERIES].sent[-1]
+        assert (message.body, message.group) == (body, "acme")
+        assert message.attributes == {"tenant": "acme", INBOX_RETURNS: str(round_)}
+        assert place.boxes[DELIVERIES].lying == {}
+        place.boxes[DELIVERIES].add(any_found(message.body, attributes=message.attributes, moved=True))
+    assert swept(place).counts["put_back"] == 0
+    assert len(place.boxes[DELIVERIES].visible) == 1
+    assert place.queues[INBOX].sent == []
+
+
+def test_what_deliver_has_buried_is_the_operators() -> None:
+    place = holding(unreadable_found("no event of ours"), queue=DELIVERIES)
+    assert swept(place).counts["put_back"] == 0
+    assert len(place.boxes[DELIVERIES].visible) == 1
+
+
+def test_what_was_to_be_delivered_stays_while_its_queue_refuses_it() -> None:
+    place = holding(any_found(any_event_body(), moved=True), queue=DELIVERIES)
+    place.queues[DELIVERIES] = FakeSender(lambda message: True)
+    assert swept(place).troubles == 1
+    assert len(place.boxes[DELIVERIES].visible) == 1
 
 
 # --- the whole ---------------------------------------------------------------------------------------

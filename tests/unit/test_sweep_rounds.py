@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lambdas.contracts.names import SWEEP_PARTS
 from lambdas.core import times
 from lambdas.core.ports import Unavailable
 from lambdas.core.sweeping import asking
@@ -377,7 +378,9 @@ def test_a_sweeps_record_is_not_kept_for_ever() -> None:
 
 
 def test_all_parts_are_known_by_name() -> None:
-    assert known_parts({"shop": {}, "crm": {}}) == ("stuck", "letters", "uploads", "crm", "shop", "drift")
+    parts = ("stuck", "deliveries", "letters", "uploads", "crm", "shop", "drift")
+    assert known_parts({"shop": {}, "crm": {}}) == parts
+    assert known_parts({}) == SWEEP_PARTS  # which no source may be named
 
 
 def test_a_sweep_that_nobody_began_or_will_go_on_with_is_stalled_after_a_while() -> None:

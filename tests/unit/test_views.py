@@ -58,12 +58,26 @@ def test_a_shown_job_tells_its_counters_and_what_it_cost_late_answers_included()
 @pytest.mark.parametrize("status", STATUSES)
 def test_a_job_links_to_what_may_be_done_with_it_in_its_state(status: str) -> None:
     offered = views.job(final_job(status))["links"].keys() - {"self", "result", "events"}
-    assert offered == {*(["cancel"] if status in OPEN else []), *(["retry"] if status in (FAILED, CANCELLED) else [])}
+    assert offered == {
+        *(["cancel"] if status in OPEN else []),
+        *(["retry"] if status in (FAILED, CANCELLED) else []),
+        *(["redeliver"] if status in FINAL else []),
+    }
 
 
 def test_an_urgent_job_says_so() -> None:
     assert views.job(any_job(urgent=True))["urgent"] is True
     assert "urgent" not in views.job(any_job())
+
+
+def test_a_job_whose_text_is_streamed_says_so_and_where() -> None:
+    shown = views.job(any_job(stream=True))
+    assert (shown["stream"], shown["links"]["chunks"]) == (True, f"/jobs/{JOB_ID}/chunks")
+    assert _contract("Job")(shown) is None
+    assert views.changed(any_job(stream=True))["links"]["chunks"] == f"/jobs/{JOB_ID}/chunks"
+    plain = views.job(any_job())
+    assert "stream" not in plain
+    assert "chunks" not in plain["links"]
 
 
 def test_a_changed_job_is_answered_by_the_published_contract() -> None:

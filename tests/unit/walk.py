@@ -27,6 +27,7 @@ from lambdas.core.tasks import Context
 from tests.builders import TENANT, any_record, any_task, later
 from tests.fakes import (
     FakeAnswers,
+    FakeChunks,
     FakeClock,
     FakeEffects,
     FakeJobStore,
@@ -147,6 +148,7 @@ class World:
             mailer=FakeMailer(),
             model=model,
             model_id="us.amazon.nova-lite-v1:0",
+            chunks=FakeChunks(),
             tasks=self.tasks,
             limits=LIMITS,
             now=self.clock,
@@ -261,7 +263,8 @@ class World:
 
     def user(self, act: Callable[[str, str, Office], object], job_id: str) -> None:
         """The tenant cancels a job, starts it again or deletes it, whatever its state."""
-        act(TENANT, job_id, Office(self.store, FakeObjects(), self.results, FakeUploads(), LIMITS, self.clock))
+        objects = FakeObjects(), self.results, FakeUploads(), FakeChunks()
+        act(TENANT, job_id, Office(self.store, *objects, LIMITS, self.clock))
 
     # --- until nothing moves any more --------------------------------------------------------------
     def calm_down(self) -> None:

@@ -41,7 +41,7 @@ def canary_of(letter: Letter) -> Canary:
     from outside names none, its job's id is not known before ingest has made it."""
     if letter.kind in ("job", "hint"):
         return Canary(letter.id, letter.queue, letter.kind, letter.job_id or "", letter.attempt, letter.subject)
-    match envelope.read(letter.body) if letter.queue != letters.INBOX else None:
+    match envelope.read(letter.body) if letter.queue in (letters.WORK, letters.URGENT) else None:
         case envelope.Hint(job_id, attempt, _):
             return Canary(letter.id, letter.queue, "hint", job_id, attempt, letter.subject)
         case envelope.ReturnedLetter(job_id, attempt):

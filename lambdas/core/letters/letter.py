@@ -15,10 +15,11 @@ from lambdas.core.canonical import sha256, sha256_of
 from lambdas.core.job import Job, UnreadableRecord, from_record
 from lambdas.core.ports import Found, Message
 from lambdas.core.times import Instant
+from lambdas.core.webhooks import messages
 
-WORK, URGENT, INBOX = QUEUES = ("work", "urgent", "inbox")
+WORK, URGENT, INBOX, DELIVERIES = QUEUES = ("work", "urgent", "inbox", "deliveries")
 
-Kind = Literal["job", "hint", "unreadable", "event", "foreign"]
+Kind = Literal["job", "hint", "unreadable", "event", "delivery", "foreign"]
 Standing = Literal["due", "stale", "unknown"]
 
 NOT_ACKNOWLEDGED = "NOT_ACKNOWLEDGED"
@@ -34,7 +35,8 @@ _VARYING = re.compile(r"\b(?=[\w-]*\d)[\w-]{8,}\b|\d+")  # ids, hashes, times, c
 @dataclass(frozen=True)
 class Letter:
     """One letter. `kind`: `job` buries a FAILED job at `attempt`; `hint` is a work message that SQS moved; `event` an
-    event from outside that no job was made of; `unreadable` tells of a message that was no good; `foreign`: the rest.
+    event from outside that no job was made of; `delivery` one that no delivery was made of, or the hint of one;
+    `unreadable` tells of a message that was no good; `foreign`: the rest.
     `body` and `attributes` are those of the message that it is about. `tries`: None when nobody has said."""
 
     id: str
@@ -85,6 +87,8 @@ def read(queue: str, found: Found) -> Letter:
                 return _unreadable(queue, found, value)
             case _ if queue == INBOX:
                 return _event(found)
+            case _ if queue == DELIVERIES:
+                return _delivery(found, value)
             case envelope.DEAD_LETTERED, envelope.ReturnedLetter(job_id, attempt):
                 return _about_job(queue, found, value, job_id, attempt)
             case envelope.DISPATCHED, envelope.Hint(job_id, attempt, _):
@@ -172,6 +176,28 @@ def _event(found: Found) -> Letter:
     )
 
 
+def _delivery(found: Found, value: Mapping[str, Any]) -> Letter:
+    """An event of ours, or a hint: whichever, and whoever put it here, it is harmless to bring it back."""
+    if isinstance(messages.read(found.body), envelope.Newer | envelope.Unreadable):
+        return _foreign(DELIVERIES, found, value)
+    elsewhere = "SNS could not deliver it, or somebody has sent it to the dead letters"
+    return Letter(
+        id=_digest(found),
+        queue=DELIVERIES,
+        kind="delivery",
+        found=found,
+        reason=NOT_ACKNOWLEDGED if found.moved else SENT_HERE,
+        detail="deliver has not acknowledged it" if found.moved else elsewhere,
+        at=found.sent_at,
+        body=found.body,
+        attributes=found.attributes,
+        task=value["event_type"],
+        schema=value["schema"],
+        job_id=value["run_id"],
+        attempt=value["step_index"],
+    )
+
+
 def _foreign(queue: str, found: Found, value: Any) -> Letter:
     schema = value.get("schema") if isinstance(value, dict) else None
     version = schema if type(schema) is int else None
@@ -214,7 +240,7 @@ def had_no_attempt(letter: Letter, job: Job | None) -> bool:
     """It died without one real try: workers were throttled, or could not start."""
     if letter.kind == "hint":
         return job is not None and not job.tries
-    if letter.kind == "event":
+    if letter.kind in ("event", "delivery"):
         return letter.found.moved
     return letter.kind == "job" and letter.tries == 0
 

@@ -23,6 +23,7 @@ from lambdas.core.policy import DAY_S
 from lambdas.core.ports import Applied, JobStore, Ledger, Message, Now, Sender
 from lambdas.core.problems import Problem, unprocessable
 from lambdas.core.times import Instant, seconds_between
+from lambdas.core.webhooks import messages
 
 REPAIRED, DISCARDED = "repaired", "discarded"
 UNDER_WAY_S = 300  # so long nobody else decides about a letter whose decision is not finished
@@ -147,13 +148,13 @@ def _unfit(letter: Letter, body: str, desk: Desk) -> str | None:
         return desk.fits(body, letter.attributes)
     if envelope.original(body) != body:
         return "it is a letter about another message, which could name another job"
-    match envelope.read(body):
-        case envelope.Hint() | envelope.ReturnedLetter():
-            return None
+    match messages.read(body) if letter.queue == letters.DELIVERIES else envelope.read(body):
         case envelope.Newer(schema):
             return f"schema {schema} is newer than this code"
         case envelope.Unreadable(reason, detail):
             return f"{reason}: {detail}"
+        case _:
+            return None
 
 
 # --- the record of it ------------------------------------------------------------------------------

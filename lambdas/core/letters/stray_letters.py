@@ -4,7 +4,7 @@ Nothing is removed before what replaces it stands: the message sent anew, or a r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -43,7 +43,8 @@ class SendAgain:
 
 @dataclass(frozen=True)
 class PutBack:
-    """An event from outside that nobody could take: back to the inbox, and one more return on it."""
+    """What nobody could take, an event from outside or what is to be delivered: back to its queue, and one more return
+    on it."""
 
     message: Message
 
@@ -63,12 +64,13 @@ Fate = SendAgain | PutBack | Remove | Leave
 
 @dataclass(frozen=True)
 class StrayLetters:
-    """The part. `boxes`: the queues of dead letters, by the names in `letters.QUEUES`."""
+    """The part. `boxes`: the queues of dead letters, by the names in `letters.QUEUES`. `returns`: where what nobody
+    could take goes back to, by the same names."""
 
     boxes: Boxes
     store: JobStore
     outbox: Outbox
-    inbox: Sender
+    returns: Mapping[str, Sender]
     now: Now
 
     def run(self, report: Report) -> Iterator[None]:
@@ -91,14 +93,15 @@ class StrayLetters:
         gone = [letter for letter, fate in fates if isinstance(fate, Remove)]
         report.count("noise", len(gone))
         gone += self._sent_again([(one, fate.job) for one, fate in fates if isinstance(fate, SendAgain)], report)
-        gone += self._put_back([(one, fate.message) for one, fate in fates if isinstance(fate, PutBack)], report)
+        back = [(one, fate.message) for one, fate in fates if isinstance(fate, PutBack)]
+        gone += self._put_back(looking.queue, back, report)
         for letter in gone:
             looking.keep(letter)
         report.trouble(len(looking.box.remove([letter.found.receipt for letter in gone])))
 
     def fate(self, letter: Letter) -> Fate:
         """By a consistent read of the record. Raises Unavailable."""
-        if letter.kind == "event":
+        if letter.kind in ("event", "delivery"):
             return _of_event(letter)
         if letter.kind not in ("job", "hint") or letter.job_id is None:
             return Leave()
@@ -124,8 +127,8 @@ class StrayLetters:
         report.trouble(len(refused))
         return [letter for letter, job in found if job.id in sent]
 
-    def _put_back(self, found: Sequence[tuple[Letter, Message]], report: Report) -> list[Letter]:
-        refused = self.inbox.send([message for _, message in found])
+    def _put_back(self, queue: str, found: Sequence[tuple[Letter, Message]], report: Report) -> list[Letter]:
+        refused = self.returns[queue].send([message for _, message in found])
         sent = [letter for position, (letter, _) in enumerate(found) if position not in refused]
         for letter in sent:
             report.repaired(letter.id)
@@ -138,12 +141,14 @@ _NAMES: dict[type[Fate], str] = {SendAgain: "send_again", PutBack: "put_back", R
 
 
 def _of_event(letter: Letter) -> Fate:
-    """Only what SQS itself moved: whatever ingest has judged, or somebody sent here, is for the operator."""
+    """Only what SQS itself moved: whatever ingest has judged, or somebody sent here, is for the operator. Of what is
+    to be delivered nobody has judged a message that can be read: SNS sends here, too, what it could not deliver."""
     times_back = letter.attributes.get(INBOX_RETURNS, "0")
     returns = (
         int(times_back) if times_back.isdecimal() and len(times_back) < 4 else RETURNS_MAX
     )  # a header may forge it
-    if not letter.found.moved or returns >= RETURNS_MAX:
+    judged = letter.kind == "event" and not letter.found.moved
+    if judged or returns >= RETURNS_MAX:
         return Leave()
     message = message_of(letter)
     return PutBack(Message(message.body, {**message.attributes, INBOX_RETURNS: str(returns + 1)}, message.group))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lambdas.core.ports import ModelRequest, Reply
+from lambdas.core.ports import Model, ModelRequest, Reply
 
 Heard = Callable[[str], None]  # a piece of text as the model says it
 
@@ -32,10 +32,11 @@ class Chunks(Protocol):
         of text. Raises Unavailable."""
 
     def delete_all(self, job_id: str) -> None:
-        """The chunks of every attempt. Raises Unavailable."""
+        """Everything beside the record: the chunks of every attempt, and the job's deliveries. Raises Unavailable,
+        also when there was more than can be deleted in one call: to ask again goes on."""
 
 
-class StreamingModel(Protocol):
+class StreamingModel(Model, Protocol):
     def converse_stream(self, request: ModelRequest, heard: Heard) -> Reply:
         """One HTTP attempt within the model timeout; the reply is whole, and its text is what was heard.
         Raises ModelError: also when the stream was cut, whatever was heard before."""

@@ -14,7 +14,7 @@ from lambdas.core.ports import Ledger, Missing, Results
 from lambdas.core.sweeping.report import BROKEN, DONE, OVER, RUNNING, Report, report_of
 from lambdas.core.times import Instant, seconds_between
 
-STUCK, LETTERS, DRIFT = "stuck", "letters", "drift"
+STUCK, DELIVERIES, LETTERS, DRIFT = "stuck", "deliveries", "letters", "drift"
 KEPT_DAYS = 90
 STALLED_S = 900  # an invocation that was asked for is begun, or given up, long before
 PART = "part "  # a part's report is an attribute of its own: two writers never take the other's away
@@ -24,7 +24,7 @@ Start = Callable[[Mapping[str, Any]], None]  # the sweep function, with this eve
 
 def known_parts(listed: Mapping[str, Any]) -> tuple[str, ...]:
     """All parts there are. `listed`: the declared sources that can list their events, by name."""
-    return (STUCK, LETTERS, UPLOADS, *sorted(listed), DRIFT)
+    return (STUCK, DELIVERIES, LETTERS, UPLOADS, *sorted(listed), DRIFT)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class EndpointStore(Protocol):
 
 @dataclass(frozen=True)
 class Entered:
-    """An attempt may be made. `probe`: the circuit is half open, and this attempt decides."""
+    """An attempt may be made, in this place. `probe`: the circuit is half open, and this attempt decides."""
 
     slot: int
     probe: bool = False
@@ -82,6 +82,9 @@ class Circuits(Protocol):
 
     def leave(self, tenant: str, endpoint: str, *, holder: str, slot: int, now: Instant, ok: bool, note: str) -> None:
         """The place is free; `ok` closes the circuit, failures in a row open it. Raises Unavailable."""
+
+    def reset(self, tenant: str, endpoint: str) -> None:
+        """Closed, and nothing held against it: a test, or a human, has found it well. Raises Unavailable."""
 
 
 @dataclass(frozen=True)

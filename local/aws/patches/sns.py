@@ -1,11 +1,14 @@
 """SNS topics that do not remember every message they ever sent, and that bear it when a subscriber is gone.
 
-Stock moto fails a `Publish` whose subscriber's queue was deleted. SNS takes the message, tries to deliver it and counts
-the failure; whoever published does not hear of it. Stock moto never counts a topic's subscriptions, either.
+Stock moto fails a `Publish` whose subscriber's queue was deleted. SNS takes the message, tries to deliver it, counts
+the failure and puts the message into the subscription's dead letters; whoever published does not hear of it. Stock moto
+never counts a topic's subscriptions, either.
 """
 
 from __future__ import annotations
 
+import copy
+import json
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -59,8 +62,22 @@ def _deliver(subscription: Subscription, message: str, message_id: str, *args: A
     except Exception as error:  # whatever it is, the subscriber has not got it
         _log.warning("%s cannot be notified: %s", subscription.endpoint, error)
         DELIVERIES.tell(subscription.topic.arn, FAILED)
+        _bury(subscription, message, message_id, *args, **kwargs)
     else:
         DELIVERIES.tell(subscription.topic.arn, DELIVERED)
+
+
+def _bury(subscription: Subscription, *args: Any, **kwargs: Any) -> None:
+    """As it would have been delivered, so it lies among the dead letters, if the subscription has some."""
+    letters = json.loads(subscription.attributes.get("RedrivePolicy") or "{}").get("deadLetterTargetArn")
+    if not letters:
+        return
+    grave = copy.copy(subscription)
+    grave.protocol, grave.endpoint = "sqs", letters
+    try:
+        _stock_deliver(grave, *args, **kwargs)
+    except Exception as error:
+        _log.warning("nor can its dead letters: %s", error)
 
 
 def _confirmed(topic: Topic) -> int:

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from local.aws.calls import Call, Refusal, Response
-from local.aws.strict import dynamodb, s3, sns, sqs, tokens
+from local.aws.strict import connections, dynamodb, s3, sns, sqs, tokens
 
 Rule = Callable[[Call], Refusal | None]
 
-RULES: Mapping[tuple[str, str], tuple[Rule, ...]] = {**dynamodb.RULES, **s3.RULES, **sns.RULES, **sqs.RULES}
+RULES: Mapping[tuple[str, str], tuple[Rule, ...]] = {
+    **connections.RULES,
+    **dynamodb.RULES,
+    **s3.RULES,
+    **sns.RULES,
+    **sqs.RULES,
+}
 
 
 class Strict:

@@ -49,7 +49,9 @@ def _managed_policy(bench: Workbench, logical_id: str, properties: Properties) -
 
 def _api(bench: Workbench, logical_id: str, properties: Properties) -> Made:
     uid = bench.uuid(logical_id).replace("-", "")[:10]
-    endpoint = bench.api_endpoint or f"https://{uid}.execute-api.{bench.region}.amazonaws.com"
+    sockets = properties.get("ProtocolType") == "WEBSOCKET"
+    here = bench.socket_endpoint if sockets else bench.api_endpoint
+    endpoint = here or f"{'wss' if sockets else 'https'}://{uid}.execute-api.{bench.region}.amazonaws.com"
     return Made(uid, {"ApiId": uid, "ApiEndpoint": endpoint})
 
 
@@ -93,6 +95,7 @@ def _named(bench: Workbench, logical_id: str, properties: Properties) -> Made:
 _PLAYED_ELSEWHERE = {
     "AWS::ApiGatewayV2::Api": _api,
     "AWS::ApiGatewayV2::Authorizer": _short_id("AuthorizerId"),
+    "AWS::ApiGatewayV2::Deployment": _short_id("DeploymentId"),
     "AWS::ApiGatewayV2::Integration": _short_id("IntegrationId"),
     "AWS::ApiGatewayV2::Route": _short_id("RouteId"),
     "AWS::ApiGatewayV2::Stage": _stage,

@@ -28,13 +28,22 @@ class Workbench:
     """Clients of the local AWS API, and names, for those who create resources."""
 
     def __init__(
-        self, stack: str, region: str, account: str, endpoint_url: str | None, api_endpoint: str | None
+        self,
+        stack: str,
+        region: str,
+        account: str,
+        endpoint_url: str | None,
+        api_endpoint: str | None,
+        *,
+        socket_endpoint: str | None = None,
     ) -> None:
-        """Calls go to `endpoint_url`; `api_endpoint` is what HTTP APIs say their own address is."""
+        """Calls go to `endpoint_url`; `api_endpoint` is what HTTP APIs say their own address is, `socket_endpoint`
+        what WebSocket APIs say."""
         self.stack = stack
         self.region = region
         self.account = account
         self.api_endpoint = api_endpoint
+        self.socket_endpoint = socket_endpoint
         self._endpoint_url = endpoint_url
         self._clients: dict[str, Any] = {}
 

@@ -8,7 +8,7 @@ from lambdas.core.policy import RetryPolicy
 from lambdas.core.tasks import Context, task
 
 SYSTEM = "Say what this is about."
-MAX_TOKENS = 200
+MAX_TOKENS = 2_000
 
 
 @task("steady", retry=RetryPolicy(base_s=8, jitter="equal"))

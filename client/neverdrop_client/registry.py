@@ -1,0 +1,58 @@
+"""The tenant's endpoints: where webhooks go."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+
+from neverdrop_client.http import Http, Request, json_of, path_of
+from neverdrop_client.shapes import Endpoint, Secret
+
+
+class Webhooks:
+    """`client.webhooks`. The endpoint `callback` is there by itself: its secret signs what goes to callback URLs."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def create(self, url: str, *, events: Sequence[str] | None = None, description: str | None = None) -> Endpoint:
+        """Its `secret` comes along. Registered twice, a URL is the same endpoint."""
+        body: dict[str, Any] = {"url": url, "events": list(events) if events else None, "description": description}
+        given = {name: value for name, value in body.items() if value is not None}
+        return cast("Endpoint", self._ask("POST", body=given))
+
+    def list(self) -> list[Endpoint]:
+        return cast("list[Endpoint]", self._ask("GET", wanted="webhooks")["webhooks"])
+
+    def get(self, endpoint_id: str) -> Endpoint:
+        """With its health: how its last deliveries went."""
+        return cast("Endpoint", self._ask("GET", endpoint_id))
+
+    def secret(self, endpoint_id: str) -> Secret:
+        return cast("Secret", self._ask("GET", endpoint_id, "secret", wanted="secret"))
+
+    def rotate(self, endpoint_id: str, *, at_once: bool = False) -> Secret:
+        """A new secret. The old one signs along for a day, in which a repetition changes nothing; `at_once`: not."""
+        body = {"at_once": True} if at_once else {}
+        return cast("Secret", self._ask("POST", endpoint_id, "rotate", body=body, wanted="secret", again=not at_once))
+
+    def disable(self, endpoint_id: str) -> Endpoint:
+        return cast("Endpoint", self._ask("POST", endpoint_id, "disable"))
+
+    def enable(self, endpoint_id: str) -> Endpoint:
+        return cast("Endpoint", self._ask("POST", endpoint_id, "enable"))
+
+    def ping(self, endpoint_id: str) -> str:
+        """Send it a test; its event id. How it went: `get(endpoint_id)["ping"]`."""
+        return str(self._ask("POST", endpoint_id, "ping", wanted="event_id", again=False)["event_id"])
+
+    def delete(self, endpoint_id: str) -> None:
+        self._http.ask(Request("DELETE", path_of("webhooks", endpoint_id)))
+
+    def _ask(
+        self, method: str, *parts: str, body: dict[str, Any] | None = None, wanted: str = "id", again: bool = True
+    ) -> dict[str, Any]:
+        content = json.dumps(body) if body else None
+        request = Request(method, path_of("webhooks", *parts), body=content, repeatable=again)
+        return json_of(self._http.ask(request), wanted)

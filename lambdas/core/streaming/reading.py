@@ -1,0 +1,81 @@
+"""What a reader is told of a job's streamed text: from where it stands, of the attempt that the record is at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lambdas.core import views
+from lambdas.core.job import Job
+from lambdas.core.problems import Problem, bad_request
+from lambdas.core.streaming.ports import Chunk, Chunks
+
+MOST_BYTES = 250_000  # of text in one answer: even as JSON it is far from what a Lambda may answer
+LAST = 999_999  # of what has six digits in a chunk's key: attempts, and chunks of one
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a reader stands: it has the chunks before number `first`, of `attempt`; None when it does not say which."""
+
+    first: int = 0
+    attempt: int | None = None
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was found. `restarted`: the reader had text of an earlier attempt, which is void. `final`: the job is final,
+    and this is all that there was left of its text."""
+
+    job: Job
+    restarted: bool
+    first: int
+    texts: Sequence[str]
+    final: bool
+
+    @property
+    def is_news(self) -> bool:
+        return self.restarted or bool(self.texts) or self.final
+
+
+def place_of(query: Mapping[str, str]) -> Place | Problem:
+    """Where a query string says that its reader stands, or what is wrong with it."""
+    numbers: dict[str, int] = {}
+    for name in ("from", "attempt"):
+        number = views.whole(query.get(name, "0"), 0, LAST)
+        if number is None:
+            return bad_request(f"{name} must be a whole number from 0 to {LAST:,}")
+        numbers[name] = number
+    return Place(numbers["from"], numbers["attempt"] if "attempt" in query else None)
+
+
+def look(found: Job, place: Place, chunks: Chunks) -> Look | Problem:
+    """`found` was read before its chunks are: all of a final job's are there then. Raises Unavailable."""
+    if place.attempt is not None and place.attempt > found.attempt:
+        return bad_request(f"There is no attempt {place.attempt} of this job: it is at attempt {found.attempt}.")
+    restarted = place.attempt is not None and place.attempt < found.attempt
+    first = 0 if restarted else place.first
+    texts = [chunk.text for chunk in _chunks(found, first, chunks, MOST_BYTES)]
+    final = found.is_final and not (texts and _chunks(found, first + len(texts), chunks, 1))
+    return Look(found, restarted, first, texts, final)
+
+
+def _chunks(found: Job, first: int, chunks: Chunks, most_bytes: int) -> Sequence[Chunk]:
+    return chunks.read(found.id, found.attempt, first, most_bytes) if found.stream else ()
+
+
+def shown(look: Look) -> dict[str, Any]:
+    """The answer of `GET /jobs/{id}/chunks`."""
+    found = look.job
+    return {
+        "job_id": found.id,
+        "status": found.status,
+        "attempt": found.attempt,
+        "restarted": look.restarted,
+        "from": look.first,
+        "texts": list(look.texts),
+        "next": look.first + len(look.texts),
+        "final": look.final,
+        "links": views.links(found.id, found.status, stream=found.stream),
+    }

@@ -1,0 +1,112 @@
+"""From an event to its deliveries: one record for each endpoint that is to hear of it, however often it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Protocol
+
+from lambdas.core.envelope import Unreadable, written
+from lambdas.core.job import UnreadableRecord
+from lambdas.core.ports import Notice, Now
+from lambdas.core.webhooks import endpoint as endpoints
+from lambdas.core.webhooks import urls
+from lambdas.core.webhooks.delivery import DeliveryLimits, new_record
+from lambdas.core.webhooks.endpoint import Endpoint
+from lambdas.core.webhooks.messages import Event
+from lambdas.core.webhooks.ports import DeliveryStore, EndpointStore
+
+
+class JobRecords(Protocol):
+    """The part of the JobStore that is asked here."""
+
+    def read(self, job_id: str) -> Mapping[str, Any] | None: ...
+
+
+@dataclass(frozen=True)
+class Planner:
+    """What deliveries are planned with, for one batch of messages: a tenant's endpoints are read once in it."""
+
+    jobs: JobRecords
+    deliveries: DeliveryStore
+    endpoints: EndpointStore
+    limits: DeliveryLimits
+    now: Now
+    local: bool = False
+    known: dict[str, tuple[Endpoint, ...]] = field(default_factory=dict)
+    turns: Lock = field(default_factory=Lock)  # a batch is planned in threads
+
+
+def plan(event: Event, planner: Planner, *, notice: Notice) -> int | Unreadable:
+    """Make a record for each delivery of this event; how many were new. One that is there already, even one that was
+    delivered, stays as it is. Unreadable when the event is not of the tenant that its job is of. Raises Unavailable,
+    perhaps with some of them made: a repeat makes the others."""
+    told = event.envelope
+    callback = _callback_url(event, planner) if told["payload"].get("callback") is True else ""
+    if isinstance(callback, Unreadable):
+        return callback
+    targets = [*_registered(event, planner, notice), *_callback(callback, planner, notice)]
+    made = 0
+    for endpoint_id, url in targets:
+        record = new_record(
+            pk=event.job_id,
+            tenant=told["tenant_id"],
+            endpoint=endpoint_id,
+            url=url,
+            event_type=told["event_type"],
+            event_id=told["event_id"],
+            sequence=told["step_index"],
+            body=body_of(told),
+            now=planner.now(),
+            limits=planner.limits,
+        )
+        made += planner.deliveries.create(record) is None
+    notice("planned", job_id=event.job_id, tenant=told["tenant_id"], endpoints=len(targets), new=made)
+    return made
+
+
+def body_of(envelope: Mapping[str, Any]) -> str:
+    """The very text that is signed and sent: the event, with the job's `sequence` in it, which rises with each of its
+    attempts: by it a receiver puts events in order that came in another one."""
+    return written({**envelope, "payload": {**envelope["payload"], "sequence": envelope["step_index"]}})
+
+
+def _callback_url(event: Event, planner: Planner) -> str | Unreadable:
+    """From the record, which is its tenant's; empty when the job was deleted meanwhile."""
+    record = planner.jobs.read(event.job_id)
+    if record is None:
+        return ""
+    if record.get("tenant") != event.envelope["tenant_id"]:
+        return Unreadable("FOREIGN_TENANT", "the event names another tenant than its job's record")
+    return str(record.get("callback_url", ""))
+
+
+def _registered(event: Event, planner: Planner, notice: Notice) -> Iterator[tuple[str, str]]:
+    tenant = event.envelope["tenant_id"]
+    with planner.turns:
+        if tenant not in planner.known:
+            planner.known[tenant] = tuple(_readable(planner, tenant, notice))
+    for one in planner.known[tenant]:
+        if one.wants(event.envelope["event_type"]):
+            yield one.id, ""
+
+
+def _readable(planner: Planner, tenant: str, notice: Notice) -> Iterator[Endpoint]:
+    """A broken record of one endpoint keeps nothing from the others."""
+    for record in planner.endpoints.of_tenant(tenant):
+        try:
+            yield endpoints.read(record)
+        except UnreadableRecord as broken:
+            notice("unreadable_endpoint", tenant=tenant, detail=str(broken))
+
+
+def _callback(url: str, planner: Planner, notice: Notice) -> Iterator[tuple[str, str]]:
+    """It was looked at when the job was accepted; what is no usable URL by now has no origin to be called under."""
+    if not url:
+        return
+    match urls.read(url, local=planner.local):
+        case urls.Destination() as destination:
+            yield urls.callback_id(destination), destination.url
+        case urls.UnusableUrl(reason):
+            notice("unusable_callback", detail=reason)
