@@ -32,8 +32,9 @@ def stream(console: Console, runtime: Runtime, client: Client, transcript: str) 
             if len(texts) == CUT_AFTER:
                 cut = _cut(console, runtime)
     demand(cut == 1 and len(texts) > CUT_AFTER, "the answer was all there before its connection could be cut")
-    console.print(f"\n\n  {len(texts)} pieces, none twice and none missing although the connection was cut behind the")
-    console.print(f"  {CUT_AFTER}th: the client came back with another ticket. Together they are the stored result")
+    console.print(f"\n\n  {len(texts)} pieces, none twice and none missing: behind the {CUT_AFTER}th the connection")
+    console.print("  was cut, and the client came back with another ticket.")
+    console.print("  Together they are the stored result")
 
 
 def _show(console: Console, piece: Text, texts: list[Text]) -> None:

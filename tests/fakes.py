@@ -460,6 +460,8 @@ class FakeChunks:
     def __init__(self, before: Callable[[str], None] = lambda name: None) -> None:
         self.items: dict[tuple[str, int, int], tuple[str, int]] = {}  # (job id, attempt, n): text, expires_at
         self.taken: list[Chunk] = []
+        self.at: Callable[[], datetime] = lambda: NOW  # when a chunk is stored
+        self.times: dict[tuple[str, int, int], datetime] = {}
         self.troubles = Troubles()
         self.before = before
 
@@ -468,18 +470,22 @@ class FakeChunks:
         trouble = self.troubles.take("append")
         if trouble not in (Trouble.REFUSED, Trouble.UNSENT):
             self.items[job_id, chunk.attempt, chunk.n] = chunk.text, expires_at
+            self.times[job_id, chunk.attempt, chunk.n] = self.at()
             self.taken.append(chunk)
         if trouble and trouble is not Trouble.LOST_REPLY:
             raise _raised(trouble, "append")
 
-    def read(self, job_id: str, attempt: int, first: int, most_bytes: int) -> list[Chunk]:
+    def read(
+        self, job_id: str, attempt: int, first: int, most_bytes: int, since: datetime | None = None
+    ) -> list[Chunk]:
         self.before("read chunks")
         trouble = self.troubles.take("read")
         if trouble:
             raise _raised(trouble, "read chunks")
         found: list[Chunk] = []
         for owner, of, n in sorted(self.items):
-            if (owner, of) == (job_id, attempt) and n >= first:
+            is_old = since is not None and self.times.get((owner, of, n), since) < since
+            if (owner, of) == (job_id, attempt) and n >= first and not is_old:
                 chunk = Chunk(of, n, self.items[owner, of, n][0])
                 if found and sum(len(one.text.encode()) for one in (*found, chunk)) > most_bytes:
                     break

@@ -40,12 +40,17 @@ class DynamoChunks:
         with as_unavailable(f"storing streamed text of {job_id}"):
             self._client.put_item(TableName=self._table, Item=to_item(item))
 
-    def read(self, job_id: str, attempt: int, first: int, most_bytes: int) -> Sequence[Chunk]:
+    def read(
+        self, job_id: str, attempt: int, first: int, most_bytes: int, since: datetime | None = None
+    ) -> Sequence[Chunk]:
         found: list[Chunk] = []
         room = most_bytes
         between = (_sk(attempt, first), _sk(attempt, LAST))
         page = min(PAGE, most_bytes // SMALL + 2)
         wanted: dict[str, Any] = {"ProjectionExpression": "#sk, #text", "names": {"#text": "text"}}
+        if since is not None:
+            wanted |= {"FilterExpression": "#at >= :since", "values": {":since": times.text(since)}}
+            wanted["names"]["#at"] = "at"
         for item in self._items(job_id, *between, page, **wanted):
             room -= len(item["text"].encode())
             if found and room < 0:
@@ -81,7 +86,15 @@ class DynamoChunks:
         raise Unavailable("deleting what is beside a job: the table leaves it undone", throttled=True)
 
     def _items(
-        self, job_id: str, first: str, last: str, page: int, names: Mapping[str, str] | None = None, **arguments: Any
+        self,
+        job_id: str,
+        first: str,
+        last: str,
+        page: int,
+        *,
+        names: Mapping[str, str] | None = None,
+        values: Mapping[str, str] | None = None,
+        **arguments: Any,
     ) -> Iterator[dict[str, Any]]:
         """As they are now, in order, a page at a time as they are asked for."""
         while True:
@@ -90,7 +103,9 @@ class DynamoChunks:
                     TableName=self._table,
                     KeyConditionExpression="pk = :pk AND #sk BETWEEN :first AND :last",
                     ExpressionAttributeNames={"#sk": "sk", **(names or {})},
-                    ExpressionAttributeValues=to_item({":pk": job_id, ":first": first, ":last": last}),
+                    ExpressionAttributeValues=to_item(
+                        {":pk": job_id, ":first": first, ":last": last, **(values or {})}
+                    ),
                     ConsistentRead=True,
                     Limit=page,
                     **arguments,

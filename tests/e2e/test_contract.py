@@ -65,7 +65,8 @@ contract.config.generation.update(modes=list(GenerationMode), deterministic=True
 @contract.parametrize()
 @settings(max_examples=EXAMPLES)
 def test_whatever_is_sent_the_answer_is_one_of_the_contract(case: Case[Any], stack: Target) -> None:
-    case.validate_response(sent(case, stack), checks=CHECKS)
+    answer = sent(case, stack)
+    case.validate_response(answer, checks=CONFORMANCE if is_in_hand(answer) else CHECKS)
 
 
 @pytest.mark.parametrize("path", ["/jobs/{id}", "/jobs/{id}/result", "/jobs/{id}/events", "/jobs/{id}/chunks"])
@@ -132,6 +133,11 @@ def sent(case: Case[Any], stack: Target) -> Response:
             break
         time.sleep(0.2)
     return answer
+
+
+def is_in_hand(answer: Response) -> bool:
+    """Letters that another test looks at just now are hidden: the one asked for may be among them, so ask again."""
+    return answer.status_code == 503 and b"urn:neverdrop:problem:not-found-yet" in answer.content
 
 
 def job_that_is(status: str, target: Target, nonce: str) -> str:

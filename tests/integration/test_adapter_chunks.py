@@ -62,6 +62,21 @@ def test_attempts_and_jobs_do_not_know_each_others_text(chunks: Chunks):
     assert [texts(chunks, job_id, attempt) for attempt in (1, 2, 3, 12)] == [["one"], ["two", "three"], [], ["twelve"]]
 
 
+def test_text_that_was_stored_before_a_time_is_left_out(cloud: Cloud):
+    """A job that has the id of one whose record has expired must not be shown that one's text."""
+    job_id, at = an_id(), [later(days=-91)]
+    stored, fake = DynamoChunks(client("dynamodb"), cloud.jobs_table, now=lambda: at[0]), FakeChunks()
+    fake.at = lambda: at[0]
+    for chunks in (stored, fake):
+        at[0] = later(days=-91)
+        say(chunks, job_id, *["old"] * 150)
+        at[0] = NOW
+        say(chunks, job_id, "new", "er")
+        found = [chunk.text for chunk in chunks.read(job_id, 1, 0, ALL, NOW)]
+        assert (found, chunks.read(job_id, 1, 2, 1, NOW)) == (["new", "er"], [])
+        assert len(chunks.read(job_id, 1, 0, ALL)) == 150
+
+
 def test_a_reader_gets_no_more_bytes_than_asked_for_but_one_chunk_at_least(chunks: Chunks):
     job_id = an_id()
     say(chunks, job_id, "ééé", "bbb", "cccc")

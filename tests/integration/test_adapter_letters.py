@@ -111,11 +111,11 @@ def test_a_queue_that_refuses_is_unavailable_and_hides_nothing_for_ever(cloud: C
     box.show(["r"])
 
 
-def test_the_three_queues_are_those_of_the_environment(cloud: Cloud) -> None:
+def test_the_queues_are_those_of_the_environment(cloud: Cloud) -> None:
     boxes = dead_letters_of(Environment(cloud.environment("admin")))
-    assert list(boxes) == ["work", "urgent", "inbox"]
+    assert list(boxes) == ["work", "urgent", "inbox", "deliveries"]
     cloud.client("sqs").send_message(QueueUrl=cloud.stack.outputs["InboxDlqUrl"], MessageBody="x")
-    assert [boxes[name].total() for name in boxes] == [0, 0, 1]
+    assert [boxes[name].total() for name in boxes] == [0, 0, 1, 0]
 
 
 # --- the ledger --------------------------------------------------------------------------------------

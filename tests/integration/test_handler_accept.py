@@ -122,7 +122,7 @@ def test_a_callback_on_this_machine_is_for_developers_machines(cloud: Cloud, loa
     accept = load_handler("accept", **({names.LOCAL: "1"} if local else {}))
     answer = post(accept, {**CALL, "callback_url": "http://127.0.0.1:8123/hook?order=7"})
     assert answer["statusCode"] == (202 if local else 422)
-    told = [record["callback_url"] for record in records(cloud)]
+    told = [record["callback_url"]["S"] for record in records(cloud)]
     assert told == (["http://127.0.0.1:8123/hook?order=7"] if local else [])
 
 

@@ -16,6 +16,10 @@ WRITES = frozenset({
     *(("ledger", write) for write in ("create", "save", "take", "keep", "give_back")),
     *(("_layer", write) for write in ("delete",)),
     *(("_effects", write) for write in ("intend", "once", "repeatable")),
+    *((store, write) for store in ("deliveries", "_rows") for write in ("apply", "create")),
+    *((store, "save") for store in ("store", "endpoints")),
+    *(("connections", write) for write in ("open", "watch", "unwatch", "advance", "close")),
+    ("tickets", "put"), ("tickets", "take"), ("chunks", "append"), ("chunks", "delete_all"),
 })  # fmt: skip
 
 # calls by which a letter or an object goes away, or is kept from others

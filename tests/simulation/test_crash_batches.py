@@ -58,7 +58,8 @@ def play_worker(stage: Stage, scenarios: Sequence[Scenario]) -> dict[Scenario, O
     stage.disable("dispatch")  # until each batch has met its worker
     stage.runtime.functions.resume("worker")
     stage.quiet()
-    assert len(stage.runtime.functions.history) + len(stage.frozen("worker")) == len(batches)
+    workers = sum(one.function == "worker" for one in stage.runtime.functions.history)
+    assert workers + len(stage.frozen("worker")) == len(batches)
     together = [claimed_with(stage, batch) for batch in batches]
     stage.enable("dispatch")
     return outcomes(stage, batches, together)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from tests.simulation.races import approvals, deliveries, hours, properties, workflows
+from tests.simulation.races import approvals, attempts, deliveries, hours, properties, workflows
 from tests.simulation.races.explore import explore, fault_sets, spelled
 from tests.simulation.races.law import Law
 from tests.simulation.races.long_runs import InStep, SeveralJobs
@@ -17,6 +17,7 @@ from tests.simulation.races.reviewed import REVIEWED, Needed, Needless, named, w
 from tests.simulation.races.world import World
 from tests.simulation.races.wrong import WRONG, Wrong, rules_of
 from tests.simulation.races.wrong_ahead import WORLDS, WRONG_AHEAD, Make, WrongAhead
+from tests.simulation.races.wrong_deliveries import WRONG_DELIVERIES, WrongDelivery
 
 OURS, TIMED = Law(), Law(clock=hours.seconds)  # what the core does is remembered from one test to the next
 NEEDED = [name for name, review in REVIEWED.items() if isinstance(review, Needed)]
@@ -54,6 +55,11 @@ def test_recovery_and_deadline_keep_to_their_time_under_any_single_fault(begin: 
         _nothing_breaks(hours.Hours(TIMED, faults, begin=begin, first_s=first_s))
 
 
+def test_no_order_of_events_and_no_single_fault_loses_a_delivery() -> None:
+    for faults in ({}, *fault_sets(1, deliveries.FAULTS_OF_IT)):
+        _nothing_breaks(deliveries.world(faults))
+
+
 @pytest.mark.parametrize("make", WORLDS, ids=lambda make: make.__module__.rpartition(".")[2])
 def test_the_rows_that_are_not_built_yet_break_no_promise(make: Make) -> None:
     for faults in ({}, {"crash": 1}, {"dup": 1}, {"loss": 1}):
@@ -61,13 +67,13 @@ def test_the_rows_that_are_not_built_yet_break_no_promise(make: Make) -> None:
 
 
 # --- others ----------------------------------------------------------------------------------------
-def _breaks(wrong: Wrong | WrongAhead) -> None:
+def _breaks(wrong: Wrong | WrongAhead | WrongDelivery) -> None:
     found = explore(wrong.world(), until=wrong.breaks, limit=150_000)
     assert wrong.breaks in found.broken, f"{found.states} states, and nothing but {sorted(found.broken)}"
 
 
-@pytest.mark.parametrize("wrong", [*WRONG, *WRONG_AHEAD], ids=lambda wrong: wrong.name)
-def test_a_simpler_protocol_is_found_out(wrong: Wrong | WrongAhead) -> None:
+@pytest.mark.parametrize("wrong", [*WRONG, *WRONG_AHEAD, *WRONG_DELIVERIES], ids=lambda wrong: wrong.name)
+def test_a_simpler_protocol_is_found_out(wrong: Wrong | WrongAhead | WrongDelivery) -> None:
     _breaks(wrong)
 
 
@@ -78,11 +84,13 @@ def test_a_protocol_without_this_clause_is_found_out(name: str) -> None:
 
 def test_every_property_is_broken_by_some_protocol() -> None:
     """One that nothing can break says nothing about ours."""
-    protocols: list[Wrong | WrongAhead] = [*WRONG, *WRONG_AHEAD, *map(wrong_without, NEEDED)]
+    protocols: list[Wrong | WrongAhead | WrongDelivery] = [
+        *WRONG, *WRONG_AHEAD, *WRONG_DELIVERIES, *map(wrong_without, NEEDED),
+    ]  # fmt: skip
     broken = {wrong.breaks for wrong in protocols}
     named_here = {
         value
-        for module in (properties, hours, approvals, workflows, deliveries)
+        for module in (properties, hours, approvals, workflows, deliveries, attempts)
         for name, value in vars(module).items()
         if name.isupper() and isinstance(value, str) and " " in value and value != workflows.NOT_TAKEN
     }

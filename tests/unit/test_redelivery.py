@@ -144,6 +144,7 @@ def test_what_waits_for_its_next_try_is_sent_at_once_and_what_is_under_way_is_le
         ),
     )  # fmt: skip
     under_way = room.claim(room.ids[1])
+    room.clock.at = times.after(room.clock(), 1)
     assert room.sent() == {room.ids[0]: PENDING, room.ids[1]: PROCESSING}
     hastened = room.delivery(room.ids[0])
     assert (hastened.not_before, hastened.tries, hastened.opening) == (room.clock(), 1, 0)

@@ -11,7 +11,7 @@ from lambdas.core.job import Job
 from lambdas.core.problems import Problem
 from lambdas.core.streaming.ports import Chunk
 from lambdas.core.streaming.reading import MOST_BYTES, Look, Place, look, place_of, shown
-from tests.builders import JOB_ID, final_job, held_job
+from tests.builders import JOB_ID, NOW, final_job, held_job, later
 from tests.fakes import FakeChunks
 from tests.unit.test_views import _contract
 
@@ -42,6 +42,19 @@ def test_a_reader_gets_what_it_does_not_have_yet():
 def test_nothing_new_is_no_news():
     found = seen(open_job(), Place(3, 1), said("a", "b", "c"))
     assert (found.texts, found.is_news) == ([], False)
+
+
+def test_what_an_earlier_job_of_the_same_key_had_said_is_not_shown():
+    """Its record has expired, and its text not yet."""
+    chunks = FakeChunks()
+    chunks.at = lambda: later(days=-91)
+    for n, text in enumerate(["old ", "text"]):
+        chunks.append(JOB_ID, Chunk(1, n, text), 1)
+    assert seen(open_job(), Place(), chunks).texts == []
+    chunks.at = lambda: NOW
+    chunks.append(JOB_ID, Chunk(1, 0, "new"), 1)
+    found = seen(final_job(stream=True), Place(), chunks)
+    assert (found.texts, found.final) == (["new"], True)
 
 
 @pytest.mark.parametrize("status", [COMPLETED, FAILED, CANCELLED])

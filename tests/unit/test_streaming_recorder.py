@@ -123,11 +123,23 @@ def test_a_store_that_is_away_for_a_moment_then_is_asked_again():
 
 def test_a_slow_store_does_not_eat_the_models_time():
     desk = Desk()
-    desk.chunks.before = lambda name: desk.clock.advance(PATIENCE_S / 2 + 0.1)
+    desk.chunks.before = lambda name: desk.clock.advance(PATIENCE_S / 2 + 0.5)
     desk.hear("Hell", "o th", "ere,", " you")
     assert desk.text() == "Hello th"
     desk.recorder.said("Hello there, you")
     assert desk.text() == "Hello there, you"
+
+
+def test_a_long_answer_is_shown_to_its_end_by_a_store_of_the_usual_speed():
+    """Ten minutes of it, a chunk each second, each stored in 20 ms: longer than a short one may wait."""
+    desk, pieces = Desk(), [f"{n} " for n in range(600)]
+    desk.chunks.before = lambda name: desk.clock.advance(0.02)
+    desk.recorder.begin()
+    for piece in pieces:
+        desk.clock.advance(1)
+        desk.recorder.heard(piece)
+    assert desk.text() == "".join(pieces[: len(desk.text().split())])
+    assert len(desk.text().split()) >= 599
 
 
 def test_what_was_heard_of_a_broken_answer_is_shown_and_has_no_continuation():

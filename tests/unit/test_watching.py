@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from lambdas.contracts.names import CANCELLED, COMPLETED, FAILED
+from lambdas.core.streaming.ports import Chunk
 from lambdas.core.watching.frames import FRAME_MAX
 from lambdas.core.watching.serving import LINK_ABOVE
-from tests.builders import JOB_ID, any_record, held_record
+from tests.builders import JOB_ID, NOW, any_record, held_record, later
 from tests.fakes import Trouble as StoreTrouble
 from tests.unit.studio import ANNA, BEN, KEY, Studio
 
@@ -177,6 +178,29 @@ def test_the_largest_result_that_is_sent_and_the_smallest_that_is_linked(studio:
     assert "parts" in studio.watch(ANNA)[-1]
     studio.ends(result='"' + "x" * (LINK_ABOVE - 1) + '"')
     assert "result_url" in studio.watch(BEN)[-1]
+
+
+def test_what_an_earlier_job_of_the_same_key_had_said_is_not_sent(studio: Studio) -> None:
+    """Its record has expired, and its text not yet."""
+    studio.chunks.at = lambda: later(days=-91)
+    studio.stored("old ", "text")
+    assert [frame["type"] for frame in studio.watch(ANNA)] == ["watching"]
+    assert [frame["type"] for frame in studio.watch(BEN, start=2, attempt=1)] == ["watching", "restarted"]
+    studio.chunks.at = lambda: NOW
+    studio.chunks.append(JOB_ID, Chunk(1, 0, "new"), 1)
+    studio.push()
+    studio.ends()
+    studio.push()
+    assert studio.heard_by(ANNA).text == studio.heard_by(BEN).text == "new"
+    assert studio.postman.sent[ANNA][-1]["chunks"] == 1
+
+
+def test_where_an_end_is_delivered_is_not_told_to_who_has_a_ticket(studio: Studio) -> None:
+    """That is perhaps a browser, and the URL may have a secret in it."""
+    studio.ends(callback_url="https://hooks.example.com/jobs?key=hush")
+    final = studio.watch(ANNA)[-1]
+    assert final["job"]["status"] == COMPLETED
+    assert "hush" not in str(studio.postman.sent[ANNA])
 
 
 def test_a_result_that_is_gone_is_left_out(studio: Studio) -> None:

@@ -12,6 +12,7 @@ from lambdas.core.batch import Done, Early, Failed
 from lambdas.core.ports import Unavailable
 from lambdas.core.webhooks import delivery_changes as changes
 from lambdas.core.webhooks import secrets
+from lambdas.core.webhooks.calling import SPREAD_S
 from lambdas.core.webhooks.delivery import read
 from lambdas.core.webhooks.expiring import expire
 from lambdas.core.webhooks.judging import DELIVERED, GIVEN_UP, MOOT, OUTLIVED, RETRIED, WAITS
@@ -184,6 +185,8 @@ def test_when_the_stores_took_all_the_time_it_waits_and_keeps_its_try() -> None:
     own.circuits.enter = slowly  # type: ignore[method-assign]
     assert own.hint() == Done(WAITS)
     assert (own.poster.posted, own.found().tries, own.found().status) == ([], 0, PENDING)
+    row = own.circuits.rows.records["tenant#acme", f"circuit#{ENDPOINT}"]
+    assert not any(name.startswith("place_") or name == "failures" for name in row)  # nothing was tried in it
 
 
 def test_a_look_that_lies_far_ahead_is_pulled_in() -> None:
@@ -416,6 +419,15 @@ def test_five_failures_in_a_row_open_the_circuit_and_the_others_wait_without_a_c
     assert len(own.poster.posted) == 5
     waiting = [own.found(key) for key in keys[5:]]
     assert {(one.status, one.tries, one.not_before) for one in waiting} == {(PENDING, 0, later(60))}
+
+
+def test_those_that_wait_for_a_circuit_do_not_all_come_back_at_once() -> None:
+    own = Office(store=FakeDeliveries(*(any_delivery_record(pk=f"job-{n}") for n in range(6))), drawn=0.5)
+    own.poster = FakePoster.saying(no_answer())
+    keys = sorted(own.store.records)
+    for key in keys:
+        own.hint(key=key)
+    assert own.found(keys[5]).not_before == later(60 + SPREAD_S / 2)
 
 
 def test_half_open_one_probe_decides() -> None:

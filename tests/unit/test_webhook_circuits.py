@@ -84,7 +84,7 @@ def test_a_place_that_somebody_else_took_meanwhile_is_not_taken_twice() -> None:
     seen = own.rows.apply
 
     def overtaken(key: Key, change: Change) -> object:
-        if change.rule.name == "enter" and change.params["holder"] == "me" and "b" not in own.rows.calls:
+        if "place_1_holder" in change.sets and "b" not in own.rows.calls:  # it was free a moment ago
             own.rows.calls.append("b")
             seen(key, circuits.enter(1, holder="b", now=NOW, until=later(70)))
         return seen(key, change)

@@ -12,7 +12,7 @@ from lambdas.contracts.names import COMPLETED, FAILED, PENDING, PROCESSING
 from lambdas.core.batch import Done
 from lambdas.core.sweeping.delivery_plan import GiveUp, plan
 from lambdas.core.sweeping.plan import Reap
-from lambdas.core.webhooks import attempting
+from lambdas.core.webhooks.expiring import expire
 from tests.builders import NOW, TENANT, any_event_body, later
 from tests.fakes_webhooks import ENDPOINT, LIMITS, FakeDeliveries, FakePoster, any_delivery_record
 from tests.unit.webhook_office import KEY, Office
@@ -67,7 +67,7 @@ def recover(own: Office) -> None:
             case Reap(change):
                 own.store.apply(KEY, change)
             case GiveUp():
-                attempting.expire(found, now=own.clock(), store=own.store, limits=LIMITS, notice=own.notices)
+                expire(found, now=own.clock(), store=own.store, limits=LIMITS, notice=own.notices)
         own.hint(own.found().attempt, request_id=f"again-{own.clock()}")
 
 

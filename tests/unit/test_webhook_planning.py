@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from lambdas.contracts.names import CANCELLED, COMPLETED, FAILED, PENDING
+from lambdas.core import times
 from lambdas.core.batch import Done, Failed
 from lambdas.core.webhooks import batch
 from lambdas.core.webhooks.delivery import read
 from tests.builders import (
     JOB_ID,
+    NOW,
     TENANT,
     any_delivery,
     any_delivery_hint_body,
@@ -20,9 +22,18 @@ from tests.builders import (
     any_hint_body,
     any_letter_body,
     final_record,
+    later,
 )
 from tests.fakes import FakeJobStore, FakeSender, Trouble
-from tests.fakes_webhooks import ENDPOINT, EVENT_ID, FakeDeliveries, any_endpoint, final_delivery_record, registered
+from tests.fakes_webhooks import (
+    ENDPOINT,
+    EVENT_ID,
+    FakeDeliveries,
+    any_delivery_record,
+    any_endpoint,
+    final_delivery_record,
+    registered,
+)
 from tests.unit.webhook_office import KEY, Office
 
 CALLBACK_URL = "https://Hooks.example.com:443/cb?job=1"
@@ -67,6 +78,66 @@ def test_what_is_sent_is_the_event_with_the_number_of_its_jobs_attempt() -> None
     event = json.loads(any_event_body(attempt=7))
     assert json.loads(record["body"]) == {**event, "payload": {**event["payload"], "sequence": 7}}
     assert (read(record).sequence, record["body"].isascii()) == (7, True)
+
+
+def left_over(age_days: float, **over: Any) -> Office:
+    """A delivery of this event stands there, made so long ago."""
+    own = office(any_endpoint())
+    made = later(days=-age_days)
+    own.store = FakeDeliveries(final_delivery_record(FAILED, created_at=made, history_left_out=3, **over))
+    return own
+
+
+def of_a_job_accepted(at: Any) -> str:
+    return any_event_body(payload={"created_at": at})
+
+
+def test_what_an_earlier_job_of_the_same_key_has_left_makes_room_for_the_delivery_of_this_one() -> None:
+    """Its record has expired, so that the key began this one; the ids of its events are the same."""
+    own = left_over(91, attempt=7)
+    assert own.take(of_a_job_accepted(times.text(NOW))) == Done("planned")
+    found, fresh = own.found(), any_delivery_record(status=PENDING)
+    assert (found.status, found.attempt, found.tries, found.error, found.expires_at) == (PENDING, 8, 0, None, None)
+    assert (found.created_at, found.due_at, found.claim_id, found.history_left_out) == (
+        NOW,
+        read(fresh).due_at,
+        None,
+        0,
+    )
+    assert json.loads(found.body)["payload"]["created_at"] == times.text(NOW)
+    assert [line["what"] for line in found.history] == ["planned"]
+    assert own.take(of_a_job_accepted(times.text(NOW))) == Done("planned")
+    assert own.found() == found, "a repeat finds it"
+
+
+@pytest.mark.parametrize(
+    ("age_days", "accepted"),
+    [(0, times.text(later(-60))), (0.9, times.text(NOW)), (91, "soon"), (91, None), (91, {})],
+)
+def test_a_delivery_of_this_very_job_stays_as_it_is(age_days: float, accepted: Any) -> None:
+    """Clocks differ; and where an event does not say when its job began, nothing is taken for older."""
+    own = left_over(age_days)
+    before = own.found()
+    own.take(of_a_job_accepted(accepted))
+    assert own.found() == before
+
+
+@pytest.mark.parametrize("made", [None, "soon", 7])
+def test_one_that_does_not_say_when_it_was_made_makes_no_room(made: Any) -> None:
+    """Somebody has written it by hand."""
+    own = office(any_endpoint())
+    own.store = FakeDeliveries({**final_delivery_record(FAILED), "created_at": made})
+    before = own.store.records[KEY]
+    assert own.take(of_a_job_accepted(times.text(NOW))) == Done("planned")
+    assert own.store.records[KEY] == before
+
+
+def test_one_that_is_still_to_be_delivered_makes_no_room() -> None:
+    own = office(any_endpoint())
+    own.store = FakeDeliveries(any_delivery_record(created_at=later(days=-91)))
+    before = own.found()
+    own.take(of_a_job_accepted(times.text(NOW)))
+    assert own.found() == before
 
 
 @pytest.mark.parametrize("status", [COMPLETED, FAILED, CANCELLED])

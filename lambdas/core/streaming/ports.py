@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lambdas.core.ports import Model, ModelRequest, Reply
+from lambdas.core.times import Instant
 
 Heard = Callable[[str], None]  # a piece of text as the model says it
 
@@ -27,9 +28,11 @@ class Chunks(Protocol):
         """One short try: who cannot be written to must not hold up the answer. Repeating it is harmless.
         Raises Unavailable."""
 
-    def read(self, job_id: str, attempt: int, first: int, most_bytes: int) -> Sequence[Chunk]:
+    def read(
+        self, job_id: str, attempt: int, first: int, most_bytes: int, since: Instant | None = None
+    ) -> Sequence[Chunk]:
         """Consistent; from number `first` on, in order; at least one if there is one, then no more than `most_bytes`
-        of text. Raises Unavailable."""
+        of text. `since`: none that were stored before. Raises Unavailable."""
 
     def delete_all(self, job_id: str) -> None:
         """Everything beside the record: the chunks of every attempt, and the job's deliveries. Raises Unavailable,

@@ -8,8 +8,10 @@ from typing import Any
 
 from lambdas.core import views
 from lambdas.core.job import Job
+from lambdas.core.policy import DAY_S
 from lambdas.core.problems import Problem, bad_request
 from lambdas.core.streaming.ports import Chunk, Chunks
+from lambdas.core.times import Instant, after
 
 MOST_BYTES = 250_000  # of text in one answer: even as JSON it is far from what a Lambda may answer
 LAST = 999_999  # of what has six digits in a chunk's key: attempts, and chunks of one
@@ -62,7 +64,13 @@ def look(found: Job, place: Place, chunks: Chunks) -> Look | Problem:
 
 
 def _chunks(found: Job, first: int, chunks: Chunks, most_bytes: int) -> Sequence[Chunk]:
-    return chunks.read(found.id, found.attempt, first, most_bytes) if found.stream else ()
+    return chunks.read(found.id, found.attempt, first, most_bytes, said_since(found)) if found.stream else ()
+
+
+def said_since(found: Job) -> Instant:
+    """No text of this job is older. When a record has expired, its key begins another job under the same id: what the
+    earlier one has left may still be there, older than any record's days. One day is for clocks that differ."""
+    return after(found.created_at, -DAY_S)
 
 
 def shown(look: Look) -> dict[str, Any]:

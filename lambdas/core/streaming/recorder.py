@@ -11,9 +11,9 @@ from lambdas.core.ports import Notice, Now, Unavailable
 from lambdas.core.streaming.batching import Batch
 from lambdas.core.streaming.ports import Chunk, Chunks
 from lambdas.core.streaming.text import fitting
-from lambdas.core.times import after, seconds_between
+from lambdas.core.times import Instant, after, seconds_between
 
-PATIENCE_S = 5.0  # what storing chunks may take of the model's time in one try
+PATIENCE_S, SHARE = 5.0, 0.1  # what storing chunks may take of the model's time: so long, and of a long answer a tenth
 REPEATS = 2  # of writes that failed, once the answer is safe
 
 
@@ -33,6 +33,7 @@ class Recorder:
     _silent: bool = False  # nothing more is written until the answer is saved
     _torn: bool = False  # text is there that belongs to no answer
     _spent_s: float = 0.0
+    _since: Instant | None = None  # when something was asked first
 
     def __post_init__(self) -> None:
         self._batch = Batch(self.limits.chunk_bytes, self.limits.chunk_ms)
@@ -43,6 +44,7 @@ class Recorder:
         if self._torn:
             raise Unavailable("the text of this try was cut: the next one begins it anew", unknown=False)
         self._heard = []
+        self._since = self._since or self.now()
 
     def heard(self, piece: str) -> None:
         """Trouble with the store is no trouble of the model's: what was not stored is, once the answer is safe."""
@@ -86,8 +88,9 @@ class Recorder:
                 self.notice("chunk_put_off", n=self._missing[0].n, detail=str(trouble))
                 return
             self._missing.popleft()
-            self._spent_s += seconds_between(began, self.now())
-            if self._spent_s > PATIENCE_S:
+            now = self.now()
+            self._spent_s += seconds_between(began, now)
+            if self._spent_s > PATIENCE_S + SHARE * seconds_between(self._since or began, now):
                 self._silent = True
                 self.notice("chunk_put_off", n=self._n, detail=f"storing took {self._spent_s:.1f} s")
 

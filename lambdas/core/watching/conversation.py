@@ -10,6 +10,7 @@ from lambdas.core.job import Job, UnreadableRecord
 from lambdas.core.lookup import job_of
 from lambdas.core.ports import Now, Unavailable
 from lambdas.core.problems import Problem
+from lambdas.core.streaming.reading import said_since
 from lambdas.core.times import milliseconds
 from lambdas.core.watching import frames, requests
 from lambdas.core.watching.ports import Connection, Gone, Grant, Watch
@@ -110,7 +111,7 @@ def _is_full(watchers: Sequence[Watch], connection_id: str) -> bool:
 
 def _has(job: Job, count: int, relay: Relay) -> bool:
     """Whether this attempt has so many chunks: else what the client counted is something else's."""
-    return count == 0 or bool(relay.chunks.read(job.id, job.attempt, count - 1, 1))
+    return count == 0 or bool(relay.chunks.read(job.id, job.attempt, count - 1, 1, said_since(job)))
 
 
 def _unwatch(connection_id: str, job_id: str, board: Switchboard) -> None:

@@ -38,7 +38,7 @@ def chunks(job: Job, first: int, texts: Sequence[str]) -> Iterator[tuple[bytes, 
 
 def ending(job: Job, count: int, result: str | None, link: str | None) -> list[bytes]:
     """The last frames of a job: its result in slices when it is too large for one, and how it ended."""
-    final = {"type": "final", **_of(job), "chunks": count, "job": views.job(job)}
+    final = {"type": "final", **_of(job), "chunks": count, "job": _shown(job)}
     if link is not None:
         return [_json({**final, "result_url": link})]
     if result is None:
@@ -80,6 +80,11 @@ def slices(text: str, most: int) -> Iterator[str]:
 
 def _chunks(job: Job, first: int, texts: Sequence[str]) -> bytes:
     return _json({"type": "chunks", **_of(job), "from": first, "texts": list(texts)})
+
+
+def _shown(job: Job) -> dict[str, Any]:
+    """Without its `callback_url`: whoever has a ticket may be a browser, and a secret may be in that URL."""
+    return {name: value for name, value in views.job(job).items() if name != "callback_url"}
 
 
 def _of(job: Job) -> dict[str, Any]:

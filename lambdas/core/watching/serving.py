@@ -14,6 +14,7 @@ from lambdas.core.lookup import job_of
 from lambdas.core.ports import JobStore, Missing, Notice, Results, Unavailable
 from lambdas.core.problems import Problem
 from lambdas.core.streaming.ports import Chunks
+from lambdas.core.streaming.reading import said_since
 from lambdas.core.watching import frames
 from lambdas.core.watching.ports import Connections, Gone, Posted, Postman, Sent, Trouble, Watch
 
@@ -103,7 +104,7 @@ def _story(job: Job, first: int, relay: Relay) -> Story:
 
 
 def _texts(job: Job, first: int, chunks: Chunks) -> Iterator[str]:
-    while page := chunks.read(job.id, job.attempt, first, PAGE_BYTES):
+    while page := chunks.read(job.id, job.attempt, first, PAGE_BYTES, said_since(job)):
         for chunk in page:
             if chunk.n != first:  # its writer is not there yet, and comes back to what is missing
                 return

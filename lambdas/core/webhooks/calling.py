@@ -34,6 +34,8 @@ from lambdas.core.webhooks.ports import (
 )
 from lambdas.core.webhooks.schedule import Kind
 
+SPREAD_S = 30.0  # in which those come back that have waited for one circuit
+
 
 @dataclass(frozen=True)
 class Courier:
@@ -116,7 +118,7 @@ def made(own: Attempt) -> str:
             why = error(
                 "CIRCUIT_OPEN", f"its endpoint has failed too often, and is left alone until {times.text(until)}"
             )
-            return _parked(own, seconds_between(courier.now(), until), why)
+            return _parked(own, seconds_between(courier.now(), until) + SPREAD_S * courier.draw(), why)
         case _:
             return _called(own, target, masters, place if isinstance(place, Entered) else None)
 
@@ -164,6 +166,11 @@ def _called(own: Attempt, target: Target, masters: Sequence[str], place: Entered
     """The one call of this attempt. Its outcome is written before the place is free: at worst the place lapses."""
     courier, delivery = own.courier, own.delivery
     if own.time_s < 1.0:
+        if place is not None:
+            with suppress(Unavailable):
+                courier.circuits.release(
+                    delivery.tenant, delivery.endpoint, holder=str(delivery.claim_id), slot=place.slot
+                )
         return _parked(own, 1.0, error("NO_TIME", "the stores were slow: no time left for the call"))
     came = _answer(own, target, masters)
     kind = kind_of(came)

@@ -188,6 +188,25 @@ def reopen(delivery: Delivery, *, now: Instant, limits: DeliveryLimits) -> Chang
     )
 
 
+def is_left_over(record: Mapping[str, Any], made: Instant, began: Instant) -> bool:
+    """Whether it is over and older than the job that began then: by a day, for clocks differ; no record expires sooner
+    after its end."""
+    return "due_shard" not in record and made < after(began, -DAY_S)
+
+
+def renew(left_over: Delivery, record: Mapping[str, Any]) -> Change:
+    """Row 8, of what an earlier job of the same id has left over: this fresh record in its place. Attempts go on, so
+    that no late hint means another one."""
+    fresh = {name: value for name, value in record.items() if name not in ("pk", "sk", "attempt", "opening")}
+    return Change(
+        RULES["reopen"],
+        {**_seen(left_over), "next_attempt": left_over.attempt + 1, "late_cost": 0},
+        sets=fresh,
+        adds={"attempt": 1, "opening": 1},
+        removes=("error", "history_left_out", "expires_at", "claim_id", "finished_at"),
+    )
+
+
 def hasten(delivery: Delivery, *, now: Instant, limits: DeliveryLimits) -> Change:
     """Row 15, of one that is PENDING and waits: a human wants it now. The stream sends it at once."""
     sets = {

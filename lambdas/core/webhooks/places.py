@@ -55,6 +55,9 @@ class Places:
         if circuits.must_open(left.record):
             self._rows.apply(key, circuits.open_again(circuits.read(left.record).failures, now=now))
 
+    def release(self, tenant: str, endpoint: str, *, holder: str, slot: int) -> None:
+        self._rows.apply(circuits.key(tenant, endpoint), circuits.leave_behind(slot, holder=holder))
+
     def reset(self, tenant: str, endpoint: str) -> None:
         self._rows.apply(circuits.key(tenant, endpoint), circuits.close())
 

@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Protocol
 
+from lambdas.core import times
 from lambdas.core.envelope import Unreadable, written
 from lambdas.core.job import UnreadableRecord
-from lambdas.core.ports import Notice, Now
+from lambdas.core.ports import Applied, Notice, Now
+from lambdas.core.times import Instant
+from lambdas.core.webhooks import delivery as deliveries
+from lambdas.core.webhooks import delivery_changes as changes
 from lambdas.core.webhooks import endpoint as endpoints
 from lambdas.core.webhooks import urls
 from lambdas.core.webhooks.delivery import DeliveryLimits, new_record
@@ -47,7 +51,7 @@ def plan(event: Event, planner: Planner, *, notice: Notice) -> int | Unreadable:
     if isinstance(callback, Unreadable):
         return callback
     targets = [*_registered(event, planner, notice), *_callback(callback, planner, notice)]
-    made = 0
+    made, began = 0, _instant(told["payload"].get("created_at"))  # when the job was accepted
     for endpoint_id, url in targets:
         record = new_record(
             pk=event.job_id,
@@ -61,9 +65,30 @@ def plan(event: Event, planner: Planner, *, notice: Notice) -> int | Unreadable:
             now=planner.now(),
             limits=planner.limits,
         )
-        made += planner.deliveries.create(record) is None
+        made += _put(record, began, planner)
     notice("planned", job_id=event.job_id, tenant=told["tenant_id"], endpoints=len(targets), new=made)
     return made
+
+
+def _put(record: Mapping[str, Any], began: Instant | None, planner: Planner) -> bool:
+    """Whether it is new. When a job's record has expired, its key begins another job under the same id, and with the
+    same event ids: a delivery that the earlier one has left over makes room."""
+    standing = planner.deliveries.create(record)
+    if standing is None:
+        return True
+    made = _instant(standing.get("created_at"))
+    if began is None or made is None or not changes.is_left_over(standing, made, began):
+        return False
+    change = changes.renew(deliveries.read(standing), record)
+    return isinstance(planner.deliveries.apply((record["pk"], record["sk"]), change), Applied)
+
+
+def _instant(written: Any) -> Instant | None:
+    """None where nobody has written one."""
+    try:
+        return times.instant(str(written))
+    except ValueError:
+        return None
 
 
 def body_of(envelope: Mapping[str, Any]) -> str:

@@ -83,6 +83,9 @@ class Circuits(Protocol):
     def leave(self, tenant: str, endpoint: str, *, holder: str, slot: int, now: Instant, ok: bool, note: str) -> None:
         """The place is free; `ok` closes the circuit, failures in a row open it. Raises Unavailable."""
 
+    def release(self, tenant: str, endpoint: str, *, holder: str, slot: int) -> None:
+        """The place is free, and nothing was tried in it. Raises Unavailable."""
+
     def reset(self, tenant: str, endpoint: str) -> None:
         """Closed, and nothing held against it: a test, or a human, has found it well. Raises Unavailable."""
 

@@ -161,15 +161,15 @@ LINES = (
     SafetyLine(
         name="stray: an event goes back so often and no more",
         file=STRAY,
-        line="    if not letter.found.moved or returns >= RETURNS_MAX:\n",
-        without="    if not letter.found.moved:\n",
+        line="    if judged or returns >= RETURNS_MAX:\n",
+        without="    if judged:\n",
         guards="G30: what kills ingest each time is for the operator",
         tests=(f"{U_STRAY}::test_an_event_that_never_became_a_job_goes_back_so_often_and_then_stays",),
     ),
     SafetyLine(
         name="stray: what ingest has judged is the operator's",
         file=STRAY,
-        line="    if not letter.found.moved or returns >= RETURNS_MAX:\n",
+        line="    if judged or returns >= RETURNS_MAX:\n",
         without="    if returns >= RETURNS_MAX:\n",
         guards="G30: a refused event does not go round",
         tests=(f"{U_STRAY}::test_what_ingest_has_judged_or_somebody_sent_stays",),

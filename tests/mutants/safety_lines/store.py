@@ -7,11 +7,13 @@ from tests.mutants.safety_line import SafetyLine
 I_FAULTS = "tests/integration/test_adapter_dynamodb_faults.py"
 I_JOBS = "tests/integration/test_adapter_dynamodb.py"
 JOBS = "adapters/dynamodb.py"
+EXPRESSIONS = "adapters/expressions.py"
+RECORDS = "adapters/records.py"
 
 LINES = (
     SafetyLine(
         name="store: a job is created only where none stands",
-        file=JOBS,
+        file=RECORDS,
         line="ConditionExpression=condition,",
         without='ConditionExpression=f"({condition} OR attribute_exists(#pk))",',
         guards="G2, row 1: the same key never makes a second job, nor overwrites the first",
@@ -19,7 +21,7 @@ LINES = (
     ),
     SafetyLine(
         name="store: a refused create brings the record that stands there",
-        file=JOBS,
+        file=RECORDS,
         line="""\
                     ConditionExpression=condition,
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
@@ -33,7 +35,7 @@ LINES = (
     ),
     SafetyLine(
         name="store: a refused create is told",
-        file=JOBS,
+        file=RECORDS,
         line="                return _standing(error)\n",
         without="                _standing(error)\n",
         guards="G2: another body under the same key is a 422, not a new job",
@@ -41,7 +43,7 @@ LINES = (
     ),
     SafetyLine(
         name="store: every change carries its rule's condition",
-        file=JOBS,
+        file=RECORDS,
         line='"ConditionExpression": expression.condition(change.rule.condition, change.params),',
         without='"ConditionExpression": f"({expression.condition(change.rule.condition, change.params)}'
         ' OR attribute_exists(pk))",',
@@ -50,7 +52,7 @@ LINES = (
     ),
     SafetyLine(
         name="store: a refused change brings the record that refused it",
-        file=JOBS,
+        file=RECORDS,
         line="""\
                     ReturnValues="ALL_NEW",
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
@@ -66,7 +68,7 @@ LINES = (
     ),
     SafetyLine(
         name="store: a change recognises its own lost reply",
-        file=JOBS,
+        file=RECORDS,
         line="return Applied(found) if found and change.is_own_effect(found) else Refused(found)",
         without="return Refused(found)",
         guards="hole 2: the SDK's repeat of a write that landed counts as success",
@@ -74,7 +76,7 @@ LINES = (
     ),
     SafetyLine(
         name="store: a foreign write is not taken for one's own",
-        file=JOBS,
+        file=RECORDS,
         line="if found and change.is_own_effect(found) else Refused(found)",
         without="if found else Refused(found)",
         guards="G6, row 3a: who was refused does not believe to hold the job",
@@ -82,7 +84,7 @@ LINES = (
     ),
     SafetyLine(
         name="store: only a refused condition is a refusal",
-        file=JOBS,
+        file=RECORDS,
         line="""\
     if code_of(error) != "ConditionalCheckFailedException":
         raise error
@@ -94,15 +96,15 @@ LINES = (
     ),
     SafetyLine(
         name="store: who decides reads consistently",
-        file=JOBS,
-        line="Key=_key(job_id), ConsistentRead=True)",
-        without="Key=_key(job_id), ConsistentRead=False)",
+        file=RECORDS,
+        line="Key=item_key(key), ConsistentRead=True)",
+        without="Key=item_key(key), ConsistentRead=False)",
         guards="G3, row 15: the door's second look and the sweep decide by what is, not by what was",
         tests=(f"{I_FAULTS}::test_the_record_is_read_consistently_before_anybody_decides",),
     ),
     SafetyLine(
         name="store: all clauses of a condition hold together",
-        file=JOBS,
+        file=EXPRESSIONS,
         line="""return "(" + " AND ".join(""",
         without="""return "(" + " OR ".join(""",
         guards="G6: what is sent to DynamoDB is the very condition of the table",
@@ -110,7 +112,7 @@ LINES = (
     ),
     SafetyLine(
         name="store: an alternative of a condition is one",
-        file=JOBS,
+        file=EXPRESSIONS,
         line="""return "(" + " OR ".join(""",
         without="""return "(" + " AND ".join(""",
         guards="G8: a lapsed job may be claimed as well as a pending one",

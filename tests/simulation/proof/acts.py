@@ -32,6 +32,14 @@ def submit_again_when_done(run: Run) -> bool:
     return run.is_settled and submit(run)
 
 
+def come_back_when_done(run: Run) -> bool:
+    """Who left in the midst of the text opens another connection, and goes on where he stopped."""
+    if not run.is_settled:
+        return False
+    run.come_back()
+    return True
+
+
 def provide_when_it_waits(run: Run) -> bool:
     """What it needs is put where it looks."""
     if not run.is_known or run.record.get("waits", 0) == 0:

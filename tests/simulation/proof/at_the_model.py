@@ -10,12 +10,21 @@ from local.model.script import parse
 from local.model.web import DroppedError
 from tests.simulation.proof.cases import Blow
 from tests.simulation.proof.chronicle import Asked
+from tests.simulation.proof.scenarios import PIECE
 from tests.simulation.stage import Stage
 
 _SAYS: dict[str, dict[str, Any]] = {
     "throttle": {"error": "ThrottlingException"},
     "unavailable": {"error": "ServiceUnavailableException"},
     "lost_reply": {"cut_after": 0},
+}
+MIDWAY = 2  # frames: the first says that an answer begins, the second has a piece of it
+_LOST = [f"{piece} of what is lost ".ljust(PIECE, ".") for piece in ("first", "second", "third")]
+_IN_STREAMS: dict[str, dict[str, Any]] = {
+    "cut": {"cut_after": MIDWAY},
+    "corrupt": {"corrupt": MIDWAY},
+    "broken": {"cut_after": MIDWAY, "error": "ModelStreamErrorException"},
+    "throttle_midway": {"cut_after": MIDWAY, "error": "ThrottlingException"},
 }
 
 
@@ -25,7 +34,16 @@ def strike(stage: Stage, word: str, blow: Blow, asked: Asked) -> None:
     if blow.kind.kind in _SAYS:
         _interrupt(stage, {"match": word, "times": 1, **_SAYS[blow.kind.kind]})
         return
-    holder = stage.runtime.functions.environment_of(asked.request_id)
+    if blow.kind.kind in _IN_STREAMS:
+        _interrupt(stage, {"match": word, "times": 1, "deltas": _LOST, **_IN_STREAMS[blow.kind.kind]})
+        return
+    if not strike_holder(stage, blow, asked.request_id):
+        raise DroppedError
+
+
+def strike_holder(stage: Stage, blow: Blow, request_id: str) -> bool:
+    """Whoever runs this invocation, while he waits for an answer from outside. Whether he may still get one."""
+    holder = stage.runtime.functions.environment_of(request_id)
     assert holder is not None
     if blow.kind.kind == "freeze":
         holder.stand_still()
@@ -34,7 +52,8 @@ def strike(stage: Stage, word: str, blow: Blow, asked: Asked) -> None:
     else:
         holder.kill("crash")
         holder.gone.wait()
-        raise DroppedError
+        return False
+    return True
 
 
 def _interrupt(stage: Stage, rule: Mapping[str, Any]) -> None:

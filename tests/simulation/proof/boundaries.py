@@ -7,12 +7,20 @@ from dataclasses import dataclass
 
 from local.faults import HANDLER, INVOKE
 
-MODEL, CONVERSE = "bedrock", "Converse"
+MODEL, CONVERSE, CONVERSE_STREAM = "bedrock", "Converse", "ConverseStream"
+RECEIVER, POST = "receiver", "Post"
 SERIAL = ("sweep",)
 """Functions of which one invocation is about every job there is: their jobs are played one by one."""
+TURNLESS = ("push", "socket")
+"""Functions of which it is open how many invocations a job takes: what is struck is the first that comes so far."""
 
 _TEXT = re.compile(r"(?P<function>[a-z]+)(\.(?P<turn>\d+))?:(?P<place>[A-Za-z0-9]+(\.[A-Za-z0-9]+)?)(#(?P<nth>\d+))?")
-_SHORT = {"handler": (HANDLER, INVOKE), "model": (MODEL, CONVERSE)}
+_SHORT = {
+    "handler": (HANDLER, INVOKE),
+    "model": (MODEL, CONVERSE),
+    "stream": (MODEL, CONVERSE_STREAM),
+    "receiver": (RECEIVER, POST),
+}
 
 
 @dataclass(frozen=True)
@@ -34,6 +42,19 @@ class Boundary:
         return self.service == MODEL
 
     @property
+    def in_stream(self) -> bool:
+        return self.operation == CONVERSE_STREAM
+
+    @property
+    def at_receiver(self) -> bool:
+        return self.service == RECEIVER
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it is no call to AWS."""
+        return self.at_model or self.at_receiver
+
+    @property
     def is_serial(self) -> bool:
         return self.function in SERIAL
 
@@ -49,7 +70,7 @@ def parse(text: str) -> Boundary:
     """The boundary with this name. ValueError for any other text."""
     found = _TEXT.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no boundary: function[.turn]:service.Operation[#nth], :handler or :model")
+        raise ValueError(f"{text!r} is no boundary: function[.turn]:service.Operation[#nth], or :{', :'.join(_SHORT)}")
     service, _, operation = found["place"].partition(".")
     if not operation:
         service, operation = _SHORT[service]

@@ -59,10 +59,23 @@ AT_MODEL: dict[str, FaultKind] = {
     "lost_reply": FaultKind("lost_reply", "after"),
     "mate": FaultKind("crash", "during", mate=True),
 }
+IN_STREAMS: dict[str, FaultKind] = AT_MODEL | {
+    "cut": FaultKind("cut", "during"),
+    "corrupt": FaultKind("corrupt", "during"),
+    "broken": FaultKind("broken", "during"),
+    "throttle_midway": FaultKind("throttle_midway", "during"),
+}  # "during": after the first piece of its text
+AT_RECEIVERS: dict[str, FaultKind] = {
+    "crash": FaultKind("crash", "during"),
+    "timeout": FaultKind("timeout", "during"),
+    "freeze": FaultKind("freeze", "during"),
+    "lost_reply": FaultKind("lost_reply", "after"),
+}
 KILLS = ("crash", "timeout", "freeze")
 BATCHES = ("worker", "dispatch")
-STREAMS = ("dispatch",)
-DELIVERED_AGAIN = ("accept", "control", "dispatch", "ingest", "worker")  # a schedule's event is never repeated so
+STREAMS = ("dispatch", "push")
+# a schedule's event is never repeated so
+DELIVERED_AGAIN = ("accept", "control", "deliver", "dispatch", "ingest", "push", "socket", "worker")
 READS = ("Get", "Query", "List", "Head", "Receive", "Scan", "BatchGet")
 
 
@@ -81,6 +94,10 @@ class Blow:
     def blocks(self) -> bool:
         """A stream waits for its function: whatever comes behind this record stands still with it."""
         return self.boundary.function in STREAMS and self.kind.kind in ("timeout", "freeze")
+
+    @property
+    def stops_push(self) -> bool:
+        return self.blocks and self.boundary.function == "push"
 
     @property
     def cuts_off(self) -> bool:
@@ -114,7 +131,9 @@ class Case:
 def kinds_at(boundary: Boundary) -> dict[str, FaultKind]:
     if boundary.at_handler:
         return AT_HANDLERS
-    return AT_MODEL if boundary.at_model else AT_CALLS
+    if boundary.at_model:
+        return IN_STREAMS if boundary.in_stream else AT_MODEL
+    return AT_RECEIVERS if boundary.at_receiver else AT_CALLS
 
 
 def faults_at(boundary: Boundary) -> list[str]:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from lambdas.adapters.dynamodb import from_item
-from lambdas.contracts.names import JOB_SK
+from lambdas.adapters.attributes import from_item
+from lambdas.contracts.names import DELIVERY_SK, JOB_SK
 from local.aws.calls import Call, Response
 from local.aws.consumption import WRITES, targets
 from local.aws.tables import stored_item
 from local.compute.boundaries import Boundaries, Boundary, Sandbox
 from local.compute.environment import Environment
 from local.model.requests import ModelRequest
+from local.model.web import Client
+from local.model.web import Response as Said
 from local.runtime import Runtime
+from tests.receivers import Came as Delivered
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Became:
-    """A job's record after a write; `request_id` is empty when it was no function's call (a ghost)."""
+    """A job's record, or one of its deliveries, after a write; `request_id` is empty when it was no function's call
+    (a ghost)."""
 
     number: int
     request_id: str
@@ -64,7 +68,18 @@ class Became:
     record: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Came:
+    """A call that a receiver of deliveries got, and whose invocation made it ("" if it is not known)."""
+
+    number: int
+    request_id: str
+    place: str
+    delivered: Delivered
+
+
 OnAsk = Callable[[Asked], None]
+OnPart = Callable[[Asked, int], None]
 
 
 @dataclass
@@ -75,10 +90,13 @@ class Chronicle:
 
     runtime: Runtime
     on_ask: OnAsk = lambda asked: None
+    on_part: OnPart = lambda asked, part: None
     began: list[Began] = field(default_factory=list)
     called: list[Called] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     became: list[Became] = field(default_factory=list)
+    deliveries: list[Became] = field(default_factory=list)
+    came: list[Came] = field(default_factory=list)
     _number: int = 0
     _latest: tuple[Any, str] = (None, "null")
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -94,13 +112,27 @@ class Chronicle:
         def watched(request: ModelRequest, at: datetime) -> dict[str, Any]:
             line = add(request, at)
             caller = runtime._aws.callers.find(request.caller or "")
-            asked = Asked(self._next(), caller.request_id if caller else "", request, line)
+            answering.asked = asked = Asked(self._next(), caller.request_id if caller else "", request, line)
             self.asked.append(asked)
             self.on_ask(asked)
             return line
 
         calls.add = watched  # type: ignore[method-assign]
+        answering = threading.local()
+        conversations = runtime.model_server._conversations
+        answer = conversations.answer
+
+        def watched_answer(request: ModelRequest, client: Client) -> Said:
+            said = answer(request, client)
+            return replace(said, chunks=self._parts(answering.asked, said.chunks)) if request.streams else said
+
+        conversations.answer = watched_answer  # type: ignore[method-assign]
         return self
+
+    def _parts(self, asked: Asked, parts: Iterable[bytes]) -> Iterator[bytes]:
+        for number, part in enumerate(parts):
+            self.on_part(asked, number)
+            yield part
 
     @property
     def last(self) -> int:
@@ -109,7 +141,7 @@ class Chronicle:
 
     def clear(self) -> None:
         """A new page."""
-        for entries in (self.began, self.called, self.asked, self.became):
+        for entries in (self.began, self.called, self.asked, self.became, self.deliveries, self.came):
             entries.clear()
 
     def written(self, event: Any) -> str:
@@ -120,6 +152,12 @@ class Chronicle:
         return latest[1]
 
     # --- what it hears ---------------------------------------------------------------------------------
+
+    def comes(self, request_id: str, place: str, delivered: Delivered) -> Came:
+        """A receiver got something."""
+        came = Came(self._next(), request_id, place, delivered)
+        self.came.append(came)
+        return came
 
     def begins(self, function: str, request_id: str, event: Any) -> None:
         self.began.append(Began(self._next(), function, request_id, self.written(event)))
@@ -139,10 +177,12 @@ class Chronicle:
     def _look_at_jobs(self, call: Call) -> None:
         for target in targets(call):
             item = stored_item(target.table, target.key)
-            if item is not None and item.get("sk") == {"S": JOB_SK}:
+            kind = item.get("sk", {}).get("S", "") if item is not None else ""
+            into = self.became if kind == JOB_SK else self.deliveries if kind.startswith(DELIVERY_SK) else None
+            if item is not None and into is not None:
                 record = dict(from_item(item))
                 request_id = call.caller.request_id if call.caller else ""
-                self.became.append(Became(self._next(), request_id, record["pk"], record))
+                into.append(Became(self._next(), request_id, record["pk"], record))
 
     def _next(self) -> int:
         with self._lock:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lambdas.core.prices import cost_micros, estimate_tokens
@@ -11,7 +11,9 @@ from local.model.script import Rule
 from tests.e2e.target import Answer
 from tests.simulation.proof.chronicle import Asked, Chronicle
 from tests.simulation.proof.leftovers import Left, Mail, by_job, left_on
+from tests.simulation.proof.receivers import STRANGER
 from tests.simulation.proof.run import TENANTS, Run
+from tests.simulation.proof.watchers import Heard
 from tests.simulation.stage import Stage
 from tests.simulation.tasks.steady.task import MAX_TOKENS
 
@@ -41,9 +43,46 @@ class Ask:
 
 
 @dataclass(frozen=True)
+class Text:
+    """What is streamed of a job: its chunks by attempt, with their numbers; what the model said to it, whole or cut;
+    what each watcher has put together."""
+
+    chunks: Mapping[int, tuple[tuple[int, str], ...]]
+    said: tuple[str, ...]
+    heard: tuple[Heard, ...]
+
+
+@dataclass(frozen=True)
+class Post:
+    """A call that the receiver got. `verifies`: with the secret that its tenant was told."""
+
+    number: int
+    by: str
+    id: str
+    body: bytes
+    verifies: bool
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """What became of a job's deliveries: their records after each write; each call at the receiver; when a delivery was
+    claimed, by whom; how often the receiver of a stranger was called; how often this one refused."""
+
+    states: tuple[State, ...]
+    posts: tuple[Post, ...]
+    strangers: int
+    refused: int
+
+    @property
+    def records(self) -> dict[str, Record]:
+        """By their sort keys, as they stand."""
+        return {one.record["sk"]: one.record for one in self.states}
+
+
+@dataclass(frozen=True)
 class Evidence:
     """Of one job. `cut_off`: invocations that were killed, stood still or could not reach a store. `stored`: when its
-    answer was kept."""
+    answer was kept. `found`: the record as it was read in the end, and `functions` by their invocations."""
 
     case: str
     job_id: str
@@ -64,6 +103,10 @@ class Evidence:
     by_others: tuple[int, ...]
     listed_for: tuple[str, ...]
     left: Left = field(default_factory=lambda: Left({}))
+    found: Record | None = None
+    functions: Mapping[str, str] = field(default_factory=dict)
+    text: Text | None = None
+    delivered: Delivered | None = None
 
     @property
     def record(self) -> Record:
@@ -91,8 +134,11 @@ def collect(
     events, letters = by_job(mail.events), by_job(mail.letters)
     mine = {run.job_id for run in runs}
     strangers = [job_id for job_id in (*events, *letters) if job_id not in known]
+    if any(blow.stops_push for run in runs for blow in run.case.blows):
+        mail.others.pop("push", None)  # hints that are too old to be of any use, as is their end
     left = left_on(stage, mine, mail.others, strangers)
-    listed = {tenant: _listed(stage, tenant, mine) for tenant in TENANTS}
+    tenants = dict.fromkeys((*TENANTS, *(run.tenant for run in runs)))
+    listed = {tenant: _listed(stage, tenant, mine) for tenant in tenants}
     found = Found(events, letters, listed, left)
     return [_of_run(stage, chronicle, run, found) for run in runs]
 
@@ -117,7 +163,7 @@ def _of_run(
         State(one.number, one.request_id, one.record) for one in chronicle.became if one.job_id == run.job_id
     )
     key = states[-1].record.get("result_key") if states else None
-    others = [tenant for tenant in TENANTS if tenant != run.tenant]
+    others = [tenant for tenant in TENANTS if tenant != run.tenant][:2]
     return Evidence(
         case=str(run.case) if run.mate_of is None else f"{run.mate_of.case} (its mate)",
         job_id=run.job_id,
@@ -139,25 +185,69 @@ def _of_run(
             stage.get(f"/jobs/{run.job_id}{what}", tenant).status
             for tenant, what in zip(others, ("", "/result"), strict=True)
         ),
-        listed_for=tuple(tenant for tenant in TENANTS if run.job_id in found.listed[tenant]),
+        listed_for=tuple(tenant for tenant, jobs in found.listed.items() if run.job_id in jobs),
         left=found.left,
+        found=run.record,
+        functions={one.request_id: one.function for one in chronicle.began},
+        text=_text(chronicle, run) if run.scenario.told else None,
+        delivered=_delivered(chronicle, run) if run.scenario.delivered else None,
+    )
+
+
+def _text(chronicle: Chronicle, run: Run) -> Text:
+    rules = {rule.index: rule for rule in run.stage.runtime.model_server.script._rules}
+    asked = [one for one in chronicle.asked if run.key in one.request.prompt]
+    said = [rules[one.line["rule"]] for one in asked if one.line["rule"] in rules]
+    chunks: dict[int, list[tuple[int, str]]] = {}
+    for attempt, n, text in run.stage.chunks(run.job_id):
+        chunks.setdefault(attempt, []).append((n, text))
+    return Text(
+        chunks={attempt: tuple(found) for attempt, found in chunks.items()},
+        said=tuple("".join(rule.deltas) or rule.answer or "" for rule in said),
+        heard=tuple(one.heard for one in run.watchers),
+    )
+
+
+def _delivered(chronicle: Chronicle, run: Run) -> Delivered:
+    secret = run.stage.get("/webhooks/callback/secret", run.tenant).json()["secret"]
+    came = [one for one in chronicle.came if one.place == run.key]
+    return Delivered(
+        states=tuple(State(one.number, one.request_id, one.record) for one in run.delivery_states),
+        posts=tuple(
+            Post(one.number, one.request_id, one.delivered.id, one.delivered.body, one.delivered.is_signed_with(secret))
+            for one in came
+        ),
+        strangers=sum(one.place == STRANGER for one in chronicle.came),
+        refused=min(len(came), 1),
     )
 
 
 def _asks(chronicle: Chronicle, run: Run) -> tuple[Ask, ...]:
     rules = {rule.index: rule for rule in run.stage.runtime.model_server.script._rules}
-    asked = [one for one in chronicle.asked if run.key in one.request.prompt and one.line["error"] is None]
+    asked = [one for one in chronicle.asked if run.key in one.request.prompt and _is_begun(one)]
     usual = max((_cost(one) for one in asked), default=0)
-    return tuple(_ask(one, rules.get(one.line["rule"]), usual) for one in asked)
+    cut_off = run.cut_off if run.scenario.told else ()  # they may have heard the beginning alone
+    found = ((one, _ask(one, rules.get(one.line["rule"]), usual)) for one in asked)
+    return tuple(replace(ask, most=max(ask.most, _most(one))) if ask.by in cut_off else ask for one, ask in found)
+
+
+def _is_begun(asked: Asked) -> bool:
+    """Not refused; or only in the midst of the answer."""
+    return asked.line["error"] is None or asked.line["status"] == 200
 
 
 def _ask(asked: Asked, rule: Rule | None, usual: int) -> Ask:
-    heard = asked.line["status"] is not None
+    heard, most = asked.line["status"] is not None, _most(asked)
+    if heard and not (rule and rule.deltas):  # these are the pieces of what is cut
+        cost = _cost(asked)
+        return Ask(asked.number, asked.request_id, rule.answer if rule else None, cost, cost)
+    cost = min(_cost(asked) or usual, most)  # nobody is billed for more than he allowed
+    return Ask(asked.number, asked.request_id, None, cost, most)
+
+
+def _most(asked: Asked) -> int:
     sent = estimate_tokens(asked.request.system) + estimate_tokens(asked.request.conversation)
-    most = cost_micros(asked.request.model, sent, asked.request.max_tokens or MAX_TOKENS)
-    answer = rule.answer if rule is not None and heard else None
-    cost = _cost(asked) if heard else min(usual, most)  # nobody is billed for more than he allowed
-    return Ask(asked.number, asked.request_id, answer, cost, cost if heard else max(cost, most))
+    return cost_micros(asked.request.model, sent, asked.request.max_tokens or MAX_TOKENS)
 
 
 def _cost(asked: Asked) -> int:

@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lambdas.adapters.deliveries import DynamoDeliveries
 from lambdas.core import ids
 from tests.simulation.stage import Stage
 
 Body = dict[str, Any]
+QUEUES = ("WorkQueueUrl", "UrgentQueueUrl", "InboxQueueUrl", "DeliveriesQueueUrl")
 
 
 @dataclass
@@ -38,10 +40,13 @@ class Left:
 def left_on(stage: Stage, mine: Collection[str], letters: Mapping[str, list[Body]], strangers: list[str]) -> Left:
     """What a stage has of these jobs, and of anybody's, that should be gone. `letters`: those of all other queues."""
     due = [job_id for shard in ids.due_shards() for _, job_id in stage.jobs.due(shard, _far(stage), None, 1_000)]
-    depths = {name: stage.depth("all", name) for name in ("WorkQueueUrl", "UrgentQueueUrl", "InboxQueueUrl")}
+    deliveries = DynamoDeliveries(stage.dynamodb, stage.target.outputs["JobsTableName"])
+    open_ = [key for shard in ids.delivery_shards() for _, key in deliveries.due(shard, _far(stage), None, 1_000)]
+    depths = {name: stage.depth("all", name) for name in QUEUES}
     return Left(
         {
             "the due index": [job_id for job_id in due if job_id in mine],
+            "deliveries that are due": [sk for job_id, sk in open_ if job_id in mine],
             "in flight": [f"{name}: {depth}" for name, depth in depths.items() if depth],
             "told of strangers": strangers,
             "frozen": [one.definition.role for one in stage.frozen()],
@@ -58,7 +63,7 @@ def _leases(stage: Stage) -> list[str]:
     """Of sweeps: a lease that somebody holds, or that waits to be gone on with."""
     table = stage.target.outputs["JobsTableName"]
     found = []
-    for part in ("stuck", "letters", "uploads"):
+    for part in ("stuck", "deliveries", "letters", "uploads"):
         key = {"pk": {"S": f"lease#sweep/{part}"}, "sk": {"S": "lease"}}
         item = stage.dynamodb.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item", {})
         if "lease_until" in item or item.get("state", {}).get("M"):

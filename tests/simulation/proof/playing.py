@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from itertools import cycle
+from typing import Any
 
 from local.compute.environment import Environment
 from local.compute.invocation import Invocation
+from tests.receivers import Came as Delivered
 from tests.simulation.proof.cases import Case
 from tests.simulation.proof.chronicle import Asked, Chronicle
 from tests.simulation.proof.evidence import Evidence, collect
-from tests.simulation.proof.leftovers import Mail
+from tests.simulation.proof.leftovers import QUEUES, Mail
+from tests.simulation.proof.receivers import STRANGER, Receivers
 from tests.simulation.proof.run import CLOCK_S, PATIENCE_S, TENANTS, Run
 from tests.simulation.proof.scenarios import SCENARIOS, Scenario
 from tests.simulation.stage import LEASE_S, SWEEP_LEASE_S, VISIBILITY_S, Stage
@@ -19,7 +22,7 @@ from tests.simulation.watch import poll
 
 ROUND_S = LEASE_S + 20
 TOGETHER_S = 20.0  # deadlines so close to one another are waited for at once
-WORKERS = 16
+AT_ONCE = {"worker": 16, "deliver": 40, "socket": 40}  # of which some stand frozen, and must not hold up the others
 CLEAR_UPS = 10
 
 
@@ -32,12 +35,15 @@ class Player:
 
     rounds = 20
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, receivers: Receivers) -> None:
         self.stage = stage
-        self.chronicle = Chronicle(stage.runtime, self._on_ask).attach()
+        self.receivers = receivers
+        receivers.on_come = self._on_come
+        self.chronicle = Chronicle(stage.runtime, self._on_ask, self._on_part).attach()
         self.runs: list[Run] = []
         self._tenants = cycle(TENANTS)
         self._known: set[str] = set()
+        self._has_stranger = False
 
     def play(self, cases: Sequence[Case], *, mates: bool = False, alone: bool = False) -> list[Evidence]:
         """All of one scenario. `mates`: each with an innocent one beside it, two to a batch. `alone`: each by itself
@@ -60,6 +66,9 @@ class Player:
             self._drain(self.runs)
         self._clear_up()
         self._known |= {run.job_id for run in self.runs}
+        for run in self.runs:
+            run.leave()
+        self._quiet()
         evidence = collect(self.stage, self.chronicle, self.runs, mail, self._known)
         self._listen_again()
         return evidence
@@ -73,23 +82,30 @@ class Player:
         self._quiet()
         stage.runtime.notifications.clear()
         stage.batches_of(1, 1)
-        stage.runtime.functions.set_concurrency("worker", WORKERS)
+        for role, limit in AT_ONCE.items():
+            stage.runtime.functions.set_concurrency(role, limit)
         self.chronicle.clear()
         for url in (stage.inbox, *stage.dead_letter_queues.values()):
             stage.take_all(url)
         if not scenario.stream:
             stage.disable("dispatch")
+        if scenario.delivered and not self._has_stranger:
+            self._has_stranger = True
+            url = self.receivers.place(STRANGER)
+            answer = stage.target.post("/webhooks", {"url": url}, x_local_tenant="proof-stranger")
+            assert answer.status == 201, answer
 
     def _runs(self, cases: Sequence[Case], scenario: Scenario, mates: bool, alone: bool) -> list[Run]:
         runs: list[Run] = []
         for case in cases:
-            run = Run(case, scenario, self.stage, self.chronicle, next(self._tenants), alone=alone, group=runs)
+            run = self._run(case, scenario, alone=alone, group=runs)
             runs.append(run)
             if mates:
-                innocent = Case(case.scenario, ())
-                tenant = next(self._tenants)
-                runs.append(Run(innocent, scenario, self.stage, self.chronicle, tenant, group=runs, mate_of=run))
+                runs.append(self._run(Case(case.scenario, ()), scenario, group=runs, mate_of=run))
         return runs
+
+    def _run(self, case: Case, scenario: Scenario, **more: Any) -> Run:
+        return Run(case, scenario, self.stage, self.chronicle, next(self._tenants), self.receivers, **more)
 
     def _start(self, run: Run) -> None:
         run.arm()
@@ -99,6 +115,17 @@ class Player:
         for run in self.runs:
             if run.key in asked.request.prompt:
                 run.on_ask(asked)
+
+    def _on_part(self, asked: Asked, part: int) -> None:
+        for run in self.runs:
+            if run.key in asked.request.prompt:
+                run.on_part(asked, part)
+
+    def _on_come(self, place: str, delivered: Delivered) -> bool:
+        run = next((one for one in self.runs if one.key == place), None)
+        made = run.invocations("deliver") if run else []
+        came = self.chronicle.comes(made[-1].request_id if made else "", place, delivered)
+        return run is None or run.on_come(came)
 
     # --- two to a batch ------------------------------------------------------------------------------------------
 
@@ -186,6 +213,9 @@ class Player:
             self._quiet()
             self._sweep()
         self._quiet()
+        for run in self.runs:
+            run.look()
+        self._quiet()
 
     def _is_outlived(self, environment: Environment) -> bool:
         """It stands since before its lease ended, and others have had the time to go on in its place."""
@@ -215,7 +245,7 @@ class Player:
         for _ in range(CLEAR_UPS):
             if self.stage.frozen():
                 self._pass_time()
-            elif self.stage.depth():
+            elif any(self.stage.depth("all", queue) for queue in QUEUES):
                 self.stage.advance(VISIBILITY_S)
                 self._quiet()
             else:

@@ -13,6 +13,7 @@ from tests.simulation.proof.cases import Case, cases_of, parse_blow
 from tests.simulation.proof.evidence import Evidence, is_final
 from tests.simulation.proof.invariants import Violation, accounts_balance, violations
 from tests.simulation.proof.playing import Player
+from tests.simulation.proof.receivers import Receivers
 from tests.simulation.proof.scenarios import SCENARIOS
 from tests.simulation.proof.trace import boundaries_of
 from tests.simulation.stage import Stage, staged
@@ -36,8 +37,8 @@ Heard = Callable[[Verdict], object]
 class Prover:
     """A stage of its own, and the traces that were recorded on it."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.player = Player(stage)
+    def __init__(self, stage: Stage, receivers: Receivers) -> None:
+        self.player = Player(stage, receivers)
         self._traces: dict[str, tuple[Boundary, ...]] = {}
         self._paired: dict[str, set[Boundary]] = {}
 
@@ -140,5 +141,5 @@ def sample(cases: Sequence[Case], share: float, seed: object) -> list[Case]:
 @contextmanager
 def proving(folder: Path) -> Iterator[Prover]:
     """A stack of its own, its code in `folder`."""
-    with staged(folder, *OWN_TASKS) as stage:
-        yield Prover(stage)
+    with staged(folder, *OWN_TASKS) as stage, Receivers() as receivers:
+        yield Prover(stage, receivers)

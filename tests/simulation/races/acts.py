@@ -16,7 +16,7 @@ from lambdas.core.sweeping.report import Report
 from lambdas.core.sweeping.stuck import Stuck
 from lambdas.core.verdicts import Done, Failed, Verdict, Wait, settle
 from tests.builders import NOW, TENANT, later
-from tests.fakes import FakeObjects, FakeTurn, FakeUploads, FakeWorkers
+from tests.fakes import FakeChunks, FakeObjects, FakeTurn, FakeUploads, FakeWorkers
 from tests.simulation.races.law import Store
 from tests.simulation.races.record import INVOCATION_S, JOB, LIMITS, MAX_TRIES, Rec
 
@@ -93,7 +93,7 @@ def reopen_by_letter(store: Store, attempt: int) -> str:
 
 
 def _office(store: Store) -> Office:
-    return Office(store, FakeObjects(), FakeObjects(), FakeUploads(), LIMITS, lambda: NOW)
+    return Office(store, FakeObjects(), FakeObjects(), FakeUploads(), FakeChunks(), LIMITS, lambda: NOW)
 
 
 def cancel(store: Store) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 
@@ -90,9 +90,9 @@ def _judge_liveness(parents: Parents, before: dict[State, list[State]], ends: li
         found.broken[properties.STUCK] = trace(parents, stuck)
 
 
-def fault_sets(number: int) -> list[dict[str, int]]:
+def fault_sets(number: int, among: Sequence[str] = RACES) -> list[dict[str, int]]:
     """Every choice of so many faults, the same one more than once included."""
-    return [{name: chosen.count(name) for name in chosen} for chosen in combinations_with_replacement(RACES, number)]
+    return [{name: chosen.count(name) for name in chosen} for chosen in combinations_with_replacement(among, number)]
 
 
 def spelled(faults: Mapping[str, int]) -> str:

@@ -26,6 +26,7 @@ from lambdas.core.sweeping.stuck import Stuck
 from tests.builders import TENANT, any_task
 from tests.fakes import (
     FakeAnswers,
+    FakeChunks,
     FakeClock,
     FakeEffects,
     FakeJobStore,
@@ -175,13 +176,14 @@ class InStep(RuleBasedStateMachine):
         return Worker(
             store=self.store, inputs=FakeObjects(), uploads=FakeUploaded(), results=FakeObjects(),
             answers=FakeAnswers(), effects=FakeEffects(), mailer=FakeMailer(), model=FakeModel(ValueError()),
-            model_id="m", tasks={"summarize": any_task(run)}, limits=LIMITS, now=self.clock, draw=lambda: 0.5,
+            model_id="m", chunks=FakeChunks(), tasks={"summarize": any_task(run)}, limits=LIMITS, now=self.clock,
+            draw=lambda: 0.5,
         )  # fmt: skip
 
     @rule(what=st.sampled_from(("cancel", "retry", "delete")))
     def the_tenant_asks(self, what: str) -> None:
         office = lifecycle.Office(
-            self.store, FakeObjects(), FakeObjects(), FakeUploads(), LIMITS, self.clock
+            self.store, FakeObjects(), FakeObjects(), FakeUploads(), FakeChunks(), LIMITS, self.clock
         )  # fmt: skip
         self.both(getattr(acts, what), really=lambda: getattr(lifecycle, what)(TENANT, JOB, office))
 

@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from tests.simulation.races import hours
+from tests.simulation.races import deliveries, hours
 from tests.simulation.races.explore import explore, fault_sets, spelled
 from tests.simulation.races.law import Law
 from tests.simulation.races.reviewed import REVIEWED, Needed, wrong_without
+from tests.simulation.races.state import RACES
 from tests.simulation.races.world import World
 from tests.simulation.races.wrong import WRONG, Wrong
 from tests.simulation.races.wrong_ahead import WORLDS, WRONG_AHEAD, WrongAhead
+from tests.simulation.races.wrong_deliveries import WRONG_DELIVERIES, WrongDelivery
 
 LIMIT = 400_000
 PROGRESS_S = 10.0
@@ -62,6 +64,10 @@ def _ahead(faults: Mapping[str, int], weak: bool) -> tuple[int, bool, list[str]]
     return states, whole, broken
 
 
+def _deliveries(faults: Mapping[str, int], weak: bool) -> tuple[int, bool, list[str]]:
+    return _explored(deliveries.world(faults, weak=weak), faults)
+
+
 def _explored(world: World, faults: Mapping[str, int]) -> tuple[int, bool, list[str]]:
     found = explore(world, limit=LIMIT)
     return found.states, found.whole, [f"{spelled(faults)}: {found.line(name)}" for name in found.broken]
@@ -76,6 +82,10 @@ PLAYS: tuple[tuple[str, Play, int, bool], ...] = (
     ("one fault, a worker outlives its lease", _races, 1, True),
     ("one fault, with a clock", _hours, 1, False),
     ("two faults, with a clock", _hours, 2, False),
+    ("one fault, a delivery", _deliveries, 1, False),
+    ("two faults, a delivery", _deliveries, 2, False),
+    ("no fault, a delivery, a worker outlives its lease", _deliveries, 0, True),
+    ("one fault, a delivery, a worker outlives its lease", _deliveries, 1, True),
     ("no fault, rows that are not built yet", _ahead, 0, False),
     ("one fault, rows that are not built yet", _ahead, 1, False),
     ("two faults, rows that are not built yet", _ahead, 2, False),
@@ -89,9 +99,10 @@ def _one(task: tuple[int, dict[str, int]]) -> tuple[int, int, bool, list[str]]:
 
 
 def _tasks(most: int, only: str) -> Iterator[tuple[int, dict[str, int]]]:
-    for number, (name, _, faults, _) in enumerate(PLAYS):
+    for number, (name, play, faults, _) in enumerate(PLAYS):
         if faults <= most and only in name:
-            yield from ((number, chosen) for chosen in fault_sets(faults))
+            among = deliveries.FAULTS_OF_IT if play is _deliveries else RACES
+            yield from ((number, chosen) for chosen in fault_sets(faults, among))
 
 
 def proved(most: int, only: str, nth: int) -> list[Row]:
@@ -113,7 +124,7 @@ def proved(most: int, only: str, nth: int) -> list[Row]:
 def counter_examples() -> tuple[int, list[str]]:
     """How many wrong protocols there are, and those that do not break as they should."""
     needed = [wrong_without(name) for name, review in REVIEWED.items() if isinstance(review, Needed)]
-    protocols: list[Wrong | WrongAhead] = [*WRONG, *WRONG_AHEAD, *needed]
+    protocols: list[Wrong | WrongAhead | WrongDelivery] = [*WRONG, *WRONG_AHEAD, *WRONG_DELIVERIES, *needed]
     missing = []
     for wrong in protocols:
         found = explore(wrong.world(), until=wrong.breaks, limit=LIMIT)

@@ -27,7 +27,12 @@ AHEAD = (
     "ask",  # a try needs a decision of people
     "execution fails",
 )
-FAULTS = (*RACES, *AHEAD)
+POST = (
+    "answer lost",  # an endpoint has taken a delivery, and nobody heard of it
+    "busy",  # another delivery takes the endpoint's place
+    "redeliver",  # a human wants a delivery once more
+)
+FAULTS = (*RACES, *AHEAD, *POST)
 INDEX = {name: position for position, name in enumerate(FAULTS)}
 
 IDLE, HELD, CALLED, ANSWERED, STORED = 0, 1, 2, 3, 4  # how far a worker is

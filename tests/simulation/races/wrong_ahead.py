@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lambdas.core.protocol import Rule
-from tests.simulation.races import approvals, deliveries, properties, workflows
+from tests.simulation.races import approvals, properties, workflows
 from tests.simulation.races.ahead import RULES_AHEAD
 from tests.simulation.races.world import World
 from tests.simulation.races.wrong import rules_of
 
 Make = Callable[..., World]
-WORLDS: tuple[Make, ...] = (approvals.world, workflows.world, deliveries.world)
+WORLDS: tuple[Make, ...] = (approvals.world, workflows.world)
 
 
 @dataclass(frozen=True)
@@ -85,17 +85,5 @@ WRONG_AHEAD = (
         "the lease of an execution is written whatever has become of the job",
         workflows.world, workflows.FOREIGN_LEASE, {"cancel": 1, "retry": 1},
         _dropping("adopt: attempt = attempt", "adopt: claim_id = claim_id"),
-    ),
-    WrongAhead(
-        "the state of a delivery is kept in its job's record",
-        deliveries.world, deliveries.TOLD_AGAIN, {}, flags=frozenset({"on the job"}),
-    ),
-    WrongAhead(
-        "a delivery is created whether or not it is there",
-        deliveries.world, properties.REUSED, {"dup": 1}, _dropping("accept: no pk"),
-    ),
-    WrongAhead(
-        "a delivery is not in the index of what is due",
-        deliveries.world, properties.STUCK, {"loss": 1}, flags=frozenset({"no sweep"}),
     ),
 )  # fmt: skip

@@ -10,4 +10,4 @@ from lambdas.core.tasks import Context, task
 @task("awaiting")
 def awaiting(task_input: dict[str, Any], ctx: Context) -> dict[str, Any]:
     ctx.fetch(task_input["key"])
-    return {"text": ctx.model.ask(task_input["text"], system="Say what this is about.", max_tokens=200).text}
+    return {"text": ctx.model.ask(task_input["text"], system="Say what this is about.", max_tokens=2_000).text}

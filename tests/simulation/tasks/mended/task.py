@@ -11,7 +11,7 @@ from lambdas.core.tasks import Context, task
 
 @task("mended", retry=RetryPolicy(max_attempts=2, base_s=1, cap_s=2))
 def mended(task_input: dict[str, Any], ctx: Context) -> dict[str, Any]:
-    text = ctx.model.ask(task_input["prompt"], max_tokens=200).text
+    text = ctx.model.ask(task_input["prompt"], max_tokens=2_000).text
     try:
         ctx.fetch(task_input["key"])
     except NotReady as missing:
