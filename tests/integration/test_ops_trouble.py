@@ -142,8 +142,23 @@ def test_help_lists_the_exit_codes(ops: CommandLine) -> None:
 def started(api: ScriptedApi, *words: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", "ops", *words]
     environ = {**os.environ, "NEVERDROP_URL": api.url, **environment}
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ) as process:
-        yield process
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environ,
+        preexec_fn=_hear_ctrl_c,  # noqa: PLW1509 - it takes no lock
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()  # whatever it waits for: nobody waits for it
+
+
+def _hear_ctrl_c() -> None:
+    """Whoever started the tests in the background has told them to ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.parametrize("words", [("list",), ("list", "--json"), ("status", "j1"), ("result", "j1"), ("follow", "j1")])

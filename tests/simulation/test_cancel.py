@@ -282,6 +282,7 @@ STEPS = [
     ("retry", "dynamodb", "UpdateItem"),
     ("delete", "dynamodb", "UpdateItem"),
     ("delete", "s3", "DeleteObjects"),
+    ("delete", "dynamodb", "Query"),
 ]
 
 
@@ -334,4 +335,5 @@ def test_these_are_all_the_calls_of_each_request(stage: Stage) -> None:
     stage.pass_time_until(lambda: stage.depth() == 0)
     plays.empty_queues(stage)
     change = [("dynamodb", "GetItem"), ("dynamodb", "UpdateItem")]
-    assert made == {"cancel": change, "retry": change, "delete": [*change, *[("s3", "DeleteObjects")] * 2]}
+    removal = [*[("s3", "DeleteObjects")] * 2, ("dynamodb", "Query")]  # what streamed or delivered is removed, too
+    assert made == {"cancel": change, "retry": change, "delete": [*change, *removal]}

@@ -164,8 +164,11 @@ BROKEN = {
     "a time after all times": (summarize("{}", ', "not_before": "9999-12-31T23:59:59-01:00"'), 400, "/not_before"),
     "a day without a time": (summarize('{"text": "a"}', ', "not_before": "2026-12-01"'), 400, "/not_before"),
     "a time too far ahead": (summarize('{"text": "a"}', ', "not_before": "2099-01-01T00:00:00Z"'), 422, "/not_before"),
-    "a webhook, which comes later": (summarize("{}", ', "callback_url": "https://a.test"'), 400, "/callback_url"),
-    "a stream, which comes later": (summarize("{}", ', "stream": true'), 400, "/stream"),
+    "a webhook into a private network": (
+        summarize('{"text": "a"}', ', "callback_url": "https://10.0.0.1/"'), 422, "/callback_url",
+    ),
+    "a webhook that is no URL": (summarize('{"text": "a"}', ', "callback_url": "a"'), 422, "/callback_url"),
+    "a stream that is no yes or no": (summarize('{"text": "a"}', ', "stream": "yes"'), 400, "/stream"),
     "a budget, which comes later": (summarize("{}", ', "max_cost": "1.00"'), 400, "/max_cost"),
     "a task that nobody knows": (b'{"type": "no-such-task", "input": {}}', 422, "/type"),
     "a task's folder instead of its name": (b'{"type": "notify_by_email", "input": {}}', 422, "/type"),
