@@ -25,7 +25,7 @@ from tests.e2e.target import ROOT, Target, eventually
 pytestmark = [pytest.mark.local_only, pytest.mark.slow]
 
 CONFORMANCE = [status_code_conformance, content_type_conformance, response_schema_conformance]
-EXAMPLES = 25  # of each operation, besides the boundary cases that schemathesis adds by itself
+EXAMPLES = 12  # of each operation, besides the boundary cases that schemathesis adds by itself
 CHECKS = [not_a_server_error, negative_data_rejection, *CONFORMANCE]
 
 

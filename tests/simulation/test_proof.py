@@ -17,8 +17,8 @@ from tests.simulation.proof.table import shown
 
 pytestmark = pytest.mark.slow
 
-SEED, SHARE, PAIRS = "a tenth", 0.08, 1
-SLOWER, LESS = ("stream", "stream-cancelled", "webhook", "webhook-unheard"), 0.02
+SEED, SHARE, PAIRS = "a part", 0.03, 1
+SLOWER, LESS = ("stream", "stream-cancelled", "webhook", "webhook-unheard"), 0.01
 
 
 @pytest.fixture(scope="module")
