@@ -70,7 +70,7 @@ class Http:
     ) -> None:
         self.url = _checked(url)
         self._on_retry = on_retry
-        self.is_here = is_loopback(httpx.URL(self.url).host)
+        self.is_here = is_local(self.url)
         self._client = httpx.Client(
             auth=auth, headers=headers, transport=transport, timeout=PATIENCE, trust_env=not self.is_here
         )
@@ -111,8 +111,7 @@ def fetch(url: str) -> Any:
     """The JSON that a presigned URL leads to. It is all the right that is needed: no identity goes along."""
     for attempt in range(1, FETCH_ATTEMPTS + 1):
         try:
-            is_here = is_loopback(httpx.URL(url).host)
-            with httpx.Client(timeout=PATIENCE, trust_env=not is_here) as client:
+            with httpx.Client(timeout=PATIENCE, trust_env=not is_local(url)) as client:
                 answer = client.get(url)
         except (httpx.HTTPError, httpx.InvalidURL) as error:  # whose message may have the URL, which is a secret
             told, passes = f"S3 gave no answer: {type(error).__name__}", isinstance(error, httpx.TransportError)
@@ -150,6 +149,13 @@ def path_of(*parts: str) -> str:
         if part in ("", ".", "..") or len(part) > 256:
             raise BadArgument(f"{part!r} is no id")
     return "".join("/" + quote(part, safe="", errors="surrogateescape") for part in parts)
+
+
+def is_local(url: str) -> bool:
+    """The local runtime, which speaks no TLS: no proxy leads there. Who does speak it is a host like any other, with
+    certificates that the environment may name. Raises httpx.InvalidURL."""
+    parsed = httpx.URL(url)
+    return parsed.scheme == "http" and is_loopback(parsed.host)
 
 
 def is_loopback(host: str) -> bool:

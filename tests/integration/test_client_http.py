@@ -32,6 +32,7 @@ from neverdrop_client import (
     Unavailable,
     Unexpected,
 )
+from neverdrop_client.http import is_local
 from tests.integration.command_line import job
 from tests.integration.scripted_api import Reply, ScriptedApi, gateway, problem
 from tests.integration.streams import polled, told
@@ -370,3 +371,14 @@ def test_where_answers_are_not_held_the_pause_is_the_clients(
     assert told(list(client.stream("j1"))) == ["a", "FAILED"]
     assert len(pauses) == 2
     assert all(0.5 < pause <= 1 for pause in pauses)
+
+
+@pytest.mark.parametrize(
+    ("url", "here"),
+    [
+        ("http://127.0.0.1:8080", True), ("http://localhost:8080", True), ("http://[::1]:8080", True),
+        ("https://127.0.0.1:8080", False), ("https://localhost", False), ("https://api.example.com", False),
+    ],
+)  # fmt: skip
+def test_who_speaks_tls_is_a_host_like_any_other_whose_certificate_the_environment_may_vouch_for(url: str, here: bool):
+    assert is_local(url) is here

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from socket import gaierror
+
 import pytest
 from botocore.exceptions import ClientError
 
@@ -16,6 +18,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if name in EXPECTED_FAILURES:
                 borne.add(name)
                 reason = EXPECTED_FAILURES[name]
-                item.add_marker(pytest.mark.xfail(reason=reason, raises=(AssertionError, ClientError), strict=True))
+                raises = (AssertionError, ClientError, gaierror)
+                item.add_marker(pytest.mark.xfail(reason=reason, raises=raises, strict=True))
     if borne != set(EXPECTED_FAILURES) and not config.getoption("keyword"):
         raise pytest.UsageError(f"no test bears these names of gaps.py: {sorted(set(EXPECTED_FAILURES) - borne)}")
