@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextvars
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +19,7 @@ from lambdas.adapters.endpoints import DynamoEndpoints
 from lambdas.adapters.environment import Environment, on_start
 from lambdas.adapters.log import StepLog, emit_metrics
 from lambdas.adapters.outbound import CheckedPoster
-from lambdas.adapters.queue_events import records_of
+from lambdas.adapters.queue_events import at_once, delivery_in, records_of
 from lambdas.adapters.secrets import SecretsManager
 from lambdas.adapters.signatures import StandardSigner
 from lambdas.adapters.sqs import SqsQueue
@@ -80,25 +78,16 @@ parts = on_start(build)
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     own = parts()
     own.log.started(context)
-    messages = [_message(record, context) for record in records_of(event)]
+    messages = [delivery_in(record, context) for record in records_of(event)]
     ends = times.after(clock.now(), context.get_remaining_time_in_millis() / 1000)
     given_up: list[str] = []
     run = _runner(own, Desk(own.planner(), own.courier, own.letters, ends), given_up)
     suspects = [message for message in messages if is_suspect(message)]
     fresh = [message for message in messages if not is_suspect(message)]
-    failed = [*_at_once(run, fresh), *(message.message_id for message in suspects if not run(message))]
+    failed = [*at_once(run, fresh), *(message.message_id for message in suspects if not run(message))]
     if given_up:
         emit_metrics({names.DELIVERIES_FAILED: len(given_up)}, MetricUnit.Count)
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
-
-
-def _at_once(run: Callable[[Message], bool], messages: Sequence[Message]) -> list[str]:
-    """All of them in threads, each in its own context; every thread has ended when this returns."""
-    if not messages:
-        return []
-    with ThreadPoolExecutor(max_workers=len(messages)) as threads:
-        running = [threads.submit(contextvars.copy_context().run, run, message) for message in messages]
-    return [message.message_id for message, one in zip(messages, running, strict=True) if not one.result()]
 
 
 def _runner(own: Parts, desk: Desk, given_up: list[str]) -> Callable[[Message], bool]:
@@ -129,13 +118,3 @@ def _settled(own: Parts, message: Message, outcome: Done | Early | Failed) -> bo
             return False
         case Done():
             return True
-
-
-def _message(record: Mapping[str, Any], context: Any) -> Message:
-    return Message(
-        message_id=record["messageId"],
-        receipt_handle=record["receiptHandle"],
-        body=record["body"],
-        receives=int(record.get("attributes", {}).get("ApproximateReceiveCount", 1)),
-        request_id=context.aws_request_id,
-    )

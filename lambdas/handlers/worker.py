@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextvars
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -22,7 +20,7 @@ from lambdas.adapters.effects import DynamoEffects
 from lambdas.adapters.environment import Environment, on_start
 from lambdas.adapters.idempotency import PowertoolsAnswers
 from lambdas.adapters.log import StepLog, emit_metrics
-from lambdas.adapters.queue_events import records_of
+from lambdas.adapters.queue_events import at_once, delivery_in, records_of
 from lambdas.adapters.s3 import S3Objects, S3Uploads
 from lambdas.adapters.ses import NoMailer, SesMailer
 from lambdas.adapters.sqs import SqsQueue
@@ -100,25 +98,16 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     own.answers.invocation_started(context)
     own.effects.invocation_started(context)
     records = records_of(event)
-    deliveries = [_delivery(record, context) for record in records]
+    deliveries = [delivery_in(record, context) for record in records]
     ends = times.after(clock.now(), context.get_remaining_time_in_millis() / 1000)
     waiting: list[int] = []
     run = _runner(own, _lane_of(records[0], own), ends, waiting)
     suspects = [delivery for delivery in deliveries if is_suspect(delivery)]
     fresh = [delivery for delivery in deliveries if not is_suspect(delivery)]
-    failed = [*_at_once(run, fresh), *(delivery.message_id for delivery in suspects if not run(delivery))]
+    failed = [*at_once(run, fresh), *(delivery.message_id for delivery in suspects if not run(delivery))]
     if waiting:  # who waits is seldom found due: the sweep would not see how long
         emit_metrics({names.OLDEST_OPEN_JOB: max(waiting)}, MetricUnit.Seconds)
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
-
-
-def _at_once(run: Callable[[Delivery], bool], deliveries: Sequence[Delivery]) -> list[str]:
-    """All of them in threads, each in its own context; every thread has ended when this returns."""
-    if not deliveries:
-        return []
-    with ThreadPoolExecutor(max_workers=len(deliveries)) as threads:
-        running = [threads.submit(contextvars.copy_context().run, run, delivery) for delivery in deliveries]
-    return [delivery.message_id for delivery, one in zip(deliveries, running, strict=True) if not one.result()]
 
 
 def _lane_of(record: Mapping[str, Any], own: Parts) -> Lane:
@@ -158,13 +147,3 @@ def _settled(own: Parts, lane: Lane, delivery: Delivery, outcome: Done | Early |
             return False
         case Done():
             return True
-
-
-def _delivery(record: Mapping[str, Any], context: Any) -> Delivery:
-    return Delivery(
-        message_id=record["messageId"],
-        receipt_handle=record["receiptHandle"],
-        body=record["body"],
-        receives=int(record.get("attributes", {}).get("ApproximateReceiveCount", 1)),
-        request_id=context.aws_request_id,
-    )

@@ -93,8 +93,8 @@ LINES = (
     SafetyLine(
         name="deliver: a suspect runs alone, after the others",
         file=DELIVER,
-        line="    failed = [*_at_once(run, fresh), *(",
-        without="    failed = [*_at_once(run, [*suspects, *fresh]), *(",
+        line="    failed = [*at_once(run, fresh), *(",
+        without="    failed = [*at_once(run, [*suspects, *fresh]), *(",
         guards="G14: what kills its invocation takes nobody along twice",
         tests=(f"{I_DELIVER}::test_fresh_hints_of_a_batch_are_tried_at_once_and_a_suspect_after_them",),
     ),

@@ -142,15 +142,15 @@ LINES = (
         name="worker: suspects come after the fresh ones",
         file=WORKER,
         line="""\
-    failed = [*_at_once(run, fresh), *(delivery.message_id for delivery in suspects if not run(delivery))]
+    failed = [*at_once(run, fresh), *(delivery.message_id for delivery in suspects if not run(delivery))]
 """,
-        without="    failed = [*(d.message_id for d in suspects if not run(d)), *_at_once(run, fresh)]\n",
+        without="    failed = [*(d.message_id for d in suspects if not run(d)), *at_once(run, fresh)]\n",
         guards="G16, hole 11: the fresh ones have written their outcome before a suspect can kill the process",
         tests=(f"{I_ORDER}::test_the_outcome_of_the_fresh_ones_is_written_before_a_suspect_begins",),
     ),
     SafetyLine(
         name="worker: a fresh message that was not handled is reported",
-        file=WORKER,
+        file=EVENTS,
         line="zip(deliveries, running, strict=True) if not one.result()]",
         without="zip(deliveries, running, strict=True) if one.result() is None]",
         guards="row 3a: what was not handled is not acknowledged",
@@ -225,7 +225,7 @@ LINES = (
     ),
     SafetyLine(
         name="worker: no thread outlives its invocation",
-        file=WORKER,
+        file=EVENTS,
         line="    with ThreadPoolExecutor(max_workers=len(deliveries)) as threads:\n",
         without="""\
     threads = ThreadPoolExecutor(max_workers=len(deliveries))
