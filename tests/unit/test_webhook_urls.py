@@ -171,3 +171,10 @@ def test_what_the_resolver_takes_for_an_address_is_one_in_its_plain_form(host: s
         except OSError:
             return
         assert str(ip_address(packed)) == found.host
+
+
+def test_two_notations_of_one_ipv6_address_are_one_url():
+    found = [
+        read(f"https://[{host}]/a") for host in ("2606:4700:0000::1111", "2606:4700::1111", "2606:4700:0:0:0:0:0:1111")
+    ]
+    assert {one.url for one in found if isinstance(one, Destination)} == {"https://[2606:4700::1111]/a"}

@@ -157,7 +157,7 @@ def _ipv6(written: str) -> str:
         raise _Unusable("the brackets in it hold no IPv6 address") from None
     if not isinstance(address, IPv6Address):
         raise _Unusable("the brackets in it hold no IPv6 address")
-    return written
+    return str(address)  # its one form: two notations are no two endpoints
 
 
 def _public(address: str, local: bool) -> str:
