@@ -154,6 +154,7 @@ def test_what_may_have_been_done_is_not_done_again(client: Client, api: Scripted
         (format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True), 30, 30),
         (format_datetime(datetime.now(UTC) - timedelta(hours=1), usegmt=True), 0, 1), ("Mon, 99 Foo", 0, 1),
     ],
+    ids=["seconds", "too-many", "a-word", "negative", "empty", "a-date-ahead", "a-date-behind", "no-date"],
 )  # fmt: skip
 def test_retry_after_is_kept_to_within_reason(
     api: ScriptedApi, pauses: list[float], written: str, least: float, most: float
