@@ -31,7 +31,7 @@ class Alarms:
         self,
         construct_id: str,
         number: cloudwatch.IMetric,
-        threshold: int,
+        threshold: float,
         description: str,
         *,
         missing: cloudwatch.TreatMissingData = QUIET,
@@ -63,6 +63,20 @@ def growth(metric: cloudwatch.Metric) -> cloudwatch.MathExpression:
     growth too."""
     return cloudwatch.MathExpression(
         expression="DIFF(FILL(told, 0))", using_metrics={"told": metric}, period=metric.period, label="more"
+    )
+
+
+def total(metrics: list[cloudwatch.Metric]) -> cloudwatch.MathExpression:
+    """Of all together, each counted as nothing where it has not reported."""
+    told = {f"told{number}": metric for number, metric in enumerate(metrics)}
+    expression = " + ".join(f"FILL({name}, 0)" for name in told)
+    return cloudwatch.MathExpression(expression=expression, using_metrics=told, period=metrics[0].period, label="all")
+
+
+def share(part: cloudwatch.Metric, whole: cloudwatch.Metric) -> cloudwatch.MathExpression:
+    """From 0 to 1; no number where there was nothing at all."""
+    return cloudwatch.MathExpression(
+        expression="part / whole", using_metrics={"part": part, "whole": whole}, period=part.period, label="share"
     )
 
 

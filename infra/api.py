@@ -172,7 +172,7 @@ def _query(scope: Construct, packaging: Packaging, settings: Settings, storage: 
 
 
 def _control(scope: Construct, packaging: Packaging, settings: Settings, storage: Storage) -> Function:
-    """Cancels, starts again and deletes jobs; of objects it knows nothing but how to remove them."""
+    """Cancels, starts again and deletes jobs; of objects it knows nothing but their names, and how to remove them."""
     control = Function(
         scope,
         "control",
@@ -194,6 +194,11 @@ def _control(scope: Construct, packaging: Packaging, settings: Settings, storage
     control.allow("dynamodb:Query", "dynamodb:BatchWriteItem", on=storage.jobs.table_arn)  # to delete streamed text
     control.allow("s3:DeleteObject", on=storage.inputs.arn_for_objects(f"{names.INPUTS_PREFIX}*"))
     control.allow("s3:DeleteObject", on=storage.results.arn_for_objects(f"{names.RESULTS_PREFIX}*"))
+    control.allow(
+        "s3:ListBucket",  # the parts of a result have names that no tombstone tells
+        on=storage.results.bucket_arn,
+        when={"StringLike": {"s3:prefix": f"{names.RESULTS_PREFIX}*"}},
+    )
     # an upload has versions, and all of them that were sent to a job's own name go with it
     control.allow("s3:DeleteObjectVersion", on=storage.uploads.arn_for_objects(f"{names.UPLOADS_PREFIX}*"))
     control.allow("s3:ListBucketVersions", on=storage.uploads.bucket_arn)

@@ -15,6 +15,7 @@ from infra.packaging import Packaging
 from infra.queues import Queues, dead_letters
 from infra.settings import Settings
 from infra.storage import Storage
+from infra.workflows import Workflows
 from lambdas.contracts import names
 
 
@@ -31,6 +32,7 @@ class Dispatch(Construct):
         storage: Storage,
         queues: Queues,
         notifications: Notifications,
+        workflows: Workflows,
     ) -> None:
         super().__init__(scope, construct_id)
         self.dead_letters = dead_letters(self, "DeadLetters", settings)
@@ -46,6 +48,7 @@ class Dispatch(Construct):
                 names.DISPATCH_DLQ_URL: self.dead_letters.queue_url,
                 names.JOB_EVENTS_TOPIC_ARN: notifications.job_events.topic_arn,
                 names.DELIVERIES_QUEUE_URL: queues.deliveries.queue_url,
+                **workflows.place,
             },
         )
         # it reads a job whose delivery was removed: was the job?
@@ -54,6 +57,7 @@ class Dispatch(Construct):
         self.dispatch.allow("sqs:SendMessage", on=queues.deliveries.queue_arn)
         self.dispatch.allow("sqs:SendMessage", on=self.dead_letters.queue_arn)  # Lambda does it, in its name
         notifications.allow_publishing(self.dispatch)
+        workflows.allow_stopping(self.dispatch)  # of a job that was cancelled
         self._follow(storage, settings)
 
     def _follow(self, storage: Storage, settings: Settings) -> None:

@@ -31,6 +31,7 @@ class Function(Construct):
         recursive: bool = False,
     ) -> None:
         super().__init__(scope, role.capitalize())
+        self.timeout_s = timeout_s
         self.log_group = log_group(self, "Logs", settings)
         self.role = iam.Role(
             self,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Container, Iterator
 from dataclasses import fields
 
-from infra import sources, subscriptions, tenants
+from infra import declarations, sources, subscriptions, tenants
 from infra.settings import Settings
 
 DAY_S = 86_400
@@ -33,6 +33,7 @@ def problems(settings: Settings, priced: Container[str] | None = None) -> list[s
         *_memory(settings),
         *_models(settings, priced),
         *_inequalities(settings),
+        *declarations.problems(settings),
         *_retentions(settings),
     ]
 
@@ -81,6 +82,13 @@ def _sources(s: Settings) -> Iterator[str]:
             f"tenants and the binary ones of sources take {size} bytes together, and accept has room for "
             f"{tenants.MAX_BYTES} of them: use tokens (jwt_issuer), or fewer binary sources"
         )
+    # the sweep has these
+    size = len(sources.environment(s.event_sources).encode()) + declarations.environment_bytes(declarations.read())
+    if size > sources.MAX_BYTES:
+        yield (
+            f"sources and lambdas/workflows take {size} bytes together, and the sweep has room for {sources.MAX_BYTES} "
+            "of them: shorten names, or deploy a second environment for some of them"
+        )
 
 
 def _memory(s: Settings) -> Iterator[str]:
@@ -119,6 +127,11 @@ def _inequalities(s: Settings) -> Iterator[str]:
             "model_timeout_s ({model_timeout_s}) must leave 25 seconds of worker_timeout_s ({worker_timeout_s}): "
             "15 go by before a model is asked (start-up, claim, input), and no job is begun unless a whole call and "
             "10 seconds to save its answer are left, so that no job would ever be tried",
+        ),
+        (
+            s.model_timeout_s + 10 + 15 <= s.branch_timeout_s,
+            "model_timeout_s ({model_timeout_s}) must leave 25 seconds of branch_timeout_s ({branch_timeout_s}), as of "
+            "the worker's, or no branch of a workflow would ever ask",
         ),
         (
             s.dispatch_timeout_s < s.due_grace_s,

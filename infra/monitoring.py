@@ -11,6 +11,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra import workflow_alarms
 from infra.admin import Admin
 from infra.alarms import BELOW, FIVE_MINUTES, LOUD, Alarms, errors_period, filled, growth
 from infra.api import STAGE, Api
@@ -26,6 +27,7 @@ from infra.streaming import Streaming
 from infra.subscribers import Subscribers
 from infra.sweep import Sweep
 from infra.webhooks import Webhooks
+from infra.workflows import Workflows
 from lambdas.contracts import names
 
 # fields of the log lines, as lambdas/ writes them
@@ -51,6 +53,7 @@ class Monitoring(Construct):
         inbox: Inbox,
         dispatch: Dispatch,
         processing: Processing,
+        workflows: Workflows,
         deliveries: Deliveries,
         streaming: Streaming,
         sweep: Sweep,
@@ -67,6 +70,7 @@ class Monitoring(Construct):
             "Ingest": inbox.ingest,
             "Dispatch": dispatch.dispatch,
             "Worker": processing.worker,
+            "Ended": workflows.ended,
             "Deliver": deliveries.deliver,
             "Ticket": streaming.ticket,
             "Connect": streaming.connect,
@@ -76,6 +80,7 @@ class Monitoring(Construct):
             "Admin": admin.admin,
             "Redrive": admin.redrive,
         }
+        retried = {"Branch": workflows.branch, "Collect": workflows.collect}
         self._watch_dead_letters("Work", queues.work_dead_letters)
         self._watch_dead_letters("Urgent", queues.urgent_dead_letters)
         self._watch_dead_letters("Inbox", queues.inbox_dead_letters)
@@ -84,6 +89,7 @@ class Monitoring(Construct):
         self._watch_dead_letters("Push", streaming.dead_letters)
         self._watch_dead_letters("Sweep", sweep.dead_letters)
         self._watch_dead_letters("Redrive", admin.dead_letters)
+        self._watch_dead_letters("Ended", workflows.dead_letters)
         for name, letters in subscribers.dead_letters.items():
             self._watch_dead_letters(f"Subscribers-{name}-", letters)
         self._watch_messages(settings, queues)
@@ -93,9 +99,15 @@ class Monitoring(Construct):
         self._watch_answers(api)
         self._watch_records()
         self._watch_listeners(settings, notifications)
+        workflow_alarms.watch(
+            self._alarms, workflows, retried=retried, lost=self._reported(names.PARTS_LOST, 300, "Sum")
+        )
         for name, function in functions.items():
-            self._watch_function(name, function)
-        _timeline_of_a_job(self, list(functions.values()))
+            self._watch_errors(name, function)
+        everything = {**functions, **retried}
+        for name, function in everything.items():
+            self._watch_throttles(name, function)
+        _timeline_of_a_job(self, list(everything.values()))
 
     def _watch_dead_letters(self, name: str, queue: sqs.Queue) -> None:
         """One alarm on letters lying there, one on more of them: the first stays red and says nothing new.
@@ -235,12 +247,12 @@ class Monitoring(Construct):
             statistic=statistic,
         )
 
-    def _watch_function(self, name: str, function: Function) -> None:
-        lambda_ = function.resource
-        assert lambda_.timeout is not None
-        errors = lambda_.metric_errors(period=errors_period(lambda_.timeout.to_seconds()))
+    def _watch_errors(self, name: str, function: Function) -> None:
+        errors = function.resource.metric_errors(period=errors_period(function.timeout_s))
         self._alarms.add(f"{name}Errors", errors, 1, "A function raised, timed out or could not start.")
-        throttles = lambda_.metric_throttles(period=FIVE_MINUTES)
+
+    def _watch_throttles(self, name: str, function: Function) -> None:
+        throttles = function.resource.metric_throttles(period=FIVE_MINUTES)
         what = "Lambda's concurrency is used up: raise the account's quota."
         self._alarms.add(f"{name}Throttles", throttles, 1, what)
 

@@ -20,6 +20,7 @@ from infra.storage import Storage
 from infra.streaming import Streaming
 from infra.sweep import Sweep
 from infra.webhooks import Webhooks
+from infra.workflows import Workflows, pascal
 
 
 class Outputs(Construct):
@@ -35,6 +36,7 @@ class Outputs(Construct):
         notifications: Notifications,
         api: Api,
         dispatch: Dispatch,
+        workflows: Workflows,
         streaming: Streaming,
         sweep: Sweep,
         admin: Admin,
@@ -64,6 +66,9 @@ class Outputs(Construct):
         self._queue("PushDlq", streaming.dead_letters)
         self._queue("SweepDlq", sweep.dead_letters)
         self._queue("RedriveDlq", admin.dead_letters)
+        self._queue("EndedDlq", workflows.dead_letters)
+        for type_, machine in workflows.machines.items():
+            self._machine(f"Workflow{pascal(type_)}", machine.state_machine_arn)
         self._output("WebhookSecretArn", webhooks.secret.secret_arn, "To change it, see docs/delivery.md")
         self._topic("JobEvents", notifications.job_events)
         self._topic("Alerts", monitoring.alerts)
@@ -85,6 +90,10 @@ class Outputs(Construct):
     def _topic(self, name: str, topic: sns.Topic) -> None:
         self._output(f"{name}TopicArn", topic.topic_arn)
         self._output(f"{name}Console", f"{self._console}/sns/v3/home#/topic/{topic.topic_arn}")
+
+    def _machine(self, name: str, arn: str) -> None:
+        self._output(f"{name}Arn", arn)
+        self._output(f"{name}Console", f"{self._console}/states/home#/statemachines/view/{arn}")
 
     def _bucket(self, name: str, bucket: s3.Bucket) -> None:
         self._output(f"{name}BucketName", bucket.bucket_name)

@@ -56,7 +56,7 @@ class Settings:
     accept_timeout_s: int = number(10, 3, 29, "timeout of accept")
     control_timeout_s: int = number(29, 3, 29, "timeout of control, which cancels, retries and deletes")
     query_timeout_s: int = number(29, 3, 29, "timeout of query; an HTTP API waits 30 s at most")
-    memory_mb: int = number(512, 128, 10_240, "memory of every function but the worker")
+    memory_mb: int = number(512, 128, 10_240, "memory of every function but worker, branch and collect")
 
     # the model
     models: tuple[str, ...] = texts(
@@ -71,7 +71,7 @@ class Settings:
 
     # the work
     worker_timeout_s: int = number(120, 30, 900, "timeout of the worker")
-    worker_memory_mb: int = number(1024, 128, 10_240, "memory of the worker")
+    worker_memory_mb: int = number(1024, 128, 10_240, "memory of worker, branch and collect")
     batch_size: int = number(10, 1, 10, "messages per invocation, and threads in it")
     batch_window_s: int = number(0, 0, 300, "seconds to wait for a fuller batch")
     max_concurrency: int = number(5, 2, 1000, "workers at once (MaximumConcurrency of the queue's mapping)")
@@ -84,6 +84,9 @@ class Settings:
     max_samples: int = number(2, 1, 10, "answers asked for when the task rejects them")
     deadline_s: int = number(86_400, 300, 1_209_600, "a job not final by then is FAILED")
     not_before_max_days: int = number(30, 1, 365, "how far ahead `not_before` may lie")
+    branch_timeout_s: int = number(300, 30, 900, "timeout of branch, which runs one task of a workflow")
+    collect_timeout_s: int = number(60, 10, 900, "timeout of collect, which makes one result of what branches gave")
+    ended_timeout_s: int = number(30, 5, 900, "timeout of ended, which hears of executions that ended badly")
     mail_from: str = text(
         "",
         "sender of tasks' e-mails, verified with SES; empty means that none are sent",

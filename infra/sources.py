@@ -13,7 +13,7 @@ from infra.tenants import TENANT
 from lambdas.contracts import names, sources
 from lambdas.contracts.sources import Source
 
-MAX_BYTES = 3000  # of the 4 KB that Lambda gives a function's whole environment
+MAX_BYTES = 2200  # of the 4 KB that Lambda gives a function's whole environment: the sweep's has most beside them
 ATTRIBUTES_MAX = 512  # characters that API Gateway takes for one parameter of an integration
 _PLUGINS = Path(__file__).resolve().parents[1] / "lambdas" / "sources"
 NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
@@ -23,7 +23,7 @@ _POINTER = r"(/([^~/]|~[01])*)+"
 _KINDS: Mapping[str, type] = {"str": str, "int": int, "bool": bool, "Mapping[str, Any] | None": dict}
 _PATTERNS: Mapping[str, tuple[str, str]] = {
     "tenant": (TENANT.pattern, "a tenant id"),
-    "task": (r"[a-z][a-z0-9-]{0,63}", "the name of a task, like summarize"),
+    "task": (r"[a-z][a-z0-9-]{0,63}", "the name of a task or a workflow, like summarize"),
     "scheme": ("|".join(sources.SCHEMES), " or ".join(sources.SCHEMES)),
     "secret": (r"[A-Za-z0-9/_+=.@-]{1,200}", "the name of a secret in Secrets Manager"),
     "header": (_HEADER, "a header's name in lower case"),

@@ -25,6 +25,7 @@ from infra.streaming import Streaming
 from infra.subscribers import Subscribers
 from infra.sweep import Sweep
 from infra.webhooks import Webhooks
+from infra.workflows import Workflows
 
 
 class Neverdrop(Stack):
@@ -42,6 +43,7 @@ class Neverdrop(Stack):
         Events(self, "Events", settings=settings, api=api, queues=queues)
         webhooks = Webhooks(self, "Webhooks", packaging=packaging, settings=settings, storage=storage, api=api)
         inbox = Inbox(self, "Inbox", packaging=packaging, settings=settings, storage=storage, queues=queues)
+        workflows = Workflows(self, "Workflows", packaging=packaging, settings=settings, storage=storage)
         dispatch = Dispatch(
             self,
             "Dispatch",
@@ -50,9 +52,16 @@ class Neverdrop(Stack):
             storage=storage,
             queues=queues,
             notifications=notifications,
+            workflows=workflows,
         )
         processing = Processing(
-            self, "Processing", packaging=packaging, settings=settings, storage=storage, queues=queues
+            self,
+            "Processing",
+            packaging=packaging,
+            settings=settings,
+            storage=storage,
+            queues=queues,
+            workflows=workflows,
         )
         deliveries = Deliveries(
             self,
@@ -73,6 +82,7 @@ class Neverdrop(Stack):
             storage=storage,
             queues=queues,
             notifications=notifications,
+            workflows=workflows,
         )
         admin = Admin(
             self,
@@ -96,6 +106,7 @@ class Neverdrop(Stack):
             inbox=inbox,
             dispatch=dispatch,
             processing=processing,
+            workflows=workflows,
             deliveries=deliveries,
             streaming=streaming,
             sweep=sweep,
@@ -109,6 +120,7 @@ class Neverdrop(Stack):
             notifications=notifications,
             api=api,
             dispatch=dispatch,
+            workflows=workflows,
             streaming=streaming,
             sweep=sweep,
             admin=admin,

@@ -183,7 +183,7 @@ class Streaming(Construct):
             event_source_arn=stream,
             starting_position=lambda_.StartingPosition.TRIM_HORIZON,
             batch_size=self._settings.stream_batch_size,
-            filters=[lambda_.FilterCriteria.filter(one) for one in (TEXT, END, START)],
+            filters=[lambda_.FilterCriteria.filter(one) for one in (TEXT, END, START, PROGRESS)],
             max_record_age=Duration.seconds(HINT_AGE_S),
             retry_attempts=10_000,  # the most there is, so that age decides
             bisect_batch_on_error=True,
@@ -207,3 +207,9 @@ END = _image(
 )
 # a new attempt: its text takes the place of what was sent. CDK knows no rule for a boolean
 START = _image(sk=_JOB, status={"S": lambda_.FilterRule.is_equal(names.PROCESSING)}, **{names.STREAM: {"BOOL": [True]}})
+# a branch of a workflow is over: until all are, such a record changes for little else
+PROGRESS = _image(
+    sk=_JOB,
+    status={"S": lambda_.FilterRule.or_(names.PENDING, names.PROCESSING)},
+    **{names.PROGRESS_AT: {"S": lambda_.FilterRule.exists()}},
+)

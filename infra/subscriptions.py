@@ -31,9 +31,11 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     "tenant": (),
     "type": (),
     "status": names.FINAL,
+    "partial": ("true",),  # of a result without all parts; no other event has it
 }
 _FIELDS = ("protocol", "endpoint", "filter")
 _MATCHERS = ("prefix", "anything-but")
+_ABSENT: tuple[str, Mapping[str, bool]] = ("partial", {"exists": False})  # the one attribute that may not be there
 
 Declared = Mapping[str, Mapping[str, Any]]
 
@@ -126,6 +128,8 @@ def _wrong_value(attribute: str, value: Any) -> Iterator[str]:
             yield f"{value!r}, which it never is: it is one of {', '.join(known)}"
         elif not value:
             yield "an empty text, which it never is"
+        return
+    if (attribute, value) == _ABSENT:
         return
     words = 'a text, {"prefix": text} or {"anything-but": [texts]}'
     if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in _MATCHERS:

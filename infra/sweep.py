@@ -17,6 +17,7 @@ from infra.packaging import Packaging
 from infra.queues import Queues, dead_letters
 from infra.settings import Settings
 from infra.storage import Storage
+from infra.workflows import Workflows
 from lambdas.contracts import names
 
 STUCK = ("stuck", "deliveries", "letters")
@@ -36,6 +37,7 @@ class Sweep(Construct):
         storage: Storage,
         queues: Queues,
         notifications: Notifications,
+        workflows: Workflows,
     ) -> None:
         super().__init__(scope, construct_id)
         self.dead_letters = dead_letters(self, "DeadLetters", settings)
@@ -57,6 +59,7 @@ class Sweep(Construct):
                 names.DELIVERIES_DLQ_URL: queues.deliveries_dead_letters.queue_url,
                 names.JOB_EVENTS_TOPIC_ARN: notifications.job_events.topic_arn,
                 names.SOURCES: sources.environment(settings.event_sources),
+                **workflows.place,
                 names.DEADLINE_S: str(settings.deadline_s),
                 names.DUE_GRACE_S: str(settings.due_grace_s),
                 names.SWEEP_PERIOD_S: str(settings.sweep_period_s),
@@ -67,12 +70,17 @@ class Sweep(Construct):
                 names.SWEEP_PAGE: str(settings.sweep_page),
                 names.RECORD_DAYS: str(settings.record_days),
                 names.MAX_ATTEMPTS: str(settings.max_attempts),
+                names.RETRY_BASE_S: str(settings.retry_base_s),  # an execution that ended badly is run again
+                names.RETRY_CAP_S: str(settings.retry_cap_s),
+                names.JITTER: settings.jitter,
             },
             recursive=True,
         )
         self._allow_records(storage)
         self._allow_objects(storage)
         self._allow_messages(queues, notifications)
+        workflows.allow_describing(self.sweep)  # before it takes a job for dead
+        workflows.allow_stopping(self.sweep)  # of a cancelled job of which nobody was told
         self.sweep.allow_itself()
         listed = {name: source.list for name, source in settings.event_sources.items() if source.list}
         if listed:

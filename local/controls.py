@@ -15,6 +15,8 @@ from local.clock import VirtualClock
 from local.compute.environments import Functions
 from local.events.http import Answer, Request
 from local.events.sources import EventSources
+from local.executions.controls import ExecutionControls
+from local.executions.executions import Executions
 from local.faults import BadRequestError, Faults
 from local.metrics.cloudwatch import CloudWatch
 from local.sockets.connections import Connections
@@ -37,6 +39,7 @@ class Controls:
         mailbox: Mailbox,
         metrics: CloudWatch,
         connections: Connections,
+        executions: Executions,
     ) -> None:
         self._clock = clock
         self._functions = functions
@@ -77,6 +80,7 @@ class Controls:
             "POST thaw": self._thaw,
             "POST reload": self._reload,
             **SocketControls(connections).known,
+            **ExecutionControls(executions).known,
         }
 
     def __call__(self, request: Request) -> Answer:

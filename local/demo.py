@@ -1,5 +1,5 @@
 """`make demo`: one call from event to delivered result, live; a duplicate that costs nothing; a streamed answer; a
-signed webhook; a poisoned job; a lost event that is found."""
+signed webhook; a document whose analyses run side by side; a poisoned job; a lost event that is found."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from neverdrop_client import Client, NeverdropError
 
 CALLS = Path(__file__).resolve().parent.parent / "samples" / "calls"
 CALL, LOST_CALL = CALLS / "apollo13-problem.txt", CALLS / "mercury-freedom7.txt"
+DOCUMENT = CALLS / "apollo11-landing.txt"
 POISON = "CUSTOMER: this document makes every model refuse. It is the poison of this demo."
 PATIENCE_S = 60
 A_WHILE_S = 16 * 60  # longer than an upload may be on its way before the sweep asks for it
@@ -43,6 +44,13 @@ _TOLD = {
     "handed_over": "told to SNS job-events",
 }
 _LAST = "handed_over"
+
+
+def said(line: dict[str, Any]) -> str:
+    """A step in words. A result that lacks parts is never shown as a whole one."""
+    told = _TOLD[line["step"]].format_map({**_Blank(), **line})
+    missing = line.get("missing") if line["step"] == "completed" else None
+    return f"{told}, partial: without {', '.join(missing)}" if missing else told
 
 
 @dataclass
@@ -107,6 +115,7 @@ class Demo:
         self._duplicate(job_id)
         self._stream()
         self._webhook()
+        self._fan_out()
         self._poison()
         self._lost()
         self._ending()
@@ -151,8 +160,22 @@ class Demo:
         self._scene("4", "Whoever asked for it is told how it ended: a signed webhook")
         demo_live.webhook(self._console, self._client, CALL.read_text(encoding="utf-8"))
 
+    def _fan_out(self) -> None:
+        self._scene("5", "One document, five analyses side by side, one result: Apollo 11 lands")
+        self._post(self._runtime.model + "/_script", demo_live.SLOW)
+        before = len(self._calls())
+        demo_live.fan_out(self._console, self._client, DOCUMENT.read_text(encoding="utf-8"))
+        (job,) = self._get("/jobs?type=analyze-document&limit=1")["jobs"]
+        events = self._get(f"/jobs/{job['job_id']}/events")["events"]
+        wall, spent = demo_live.side_by_side(self._calls()[before:], events)
+        demand(wall < spent, f"the branches took {wall:.1f} s, and {spent:.1f} s one after the other")
+        self._say(
+            f"[bold]{wall:.1f} s[/] from the first question to the last answer, {spent:.1f} s one after the other,"
+        )
+        self._say(f"{job['cost_micros']} µ$ for five answers, and $0.0002 for eight state transitions on AWS")
+
     def _poison(self) -> None:
-        self._scene("5", "A poisoned job: the model refuses it for good")
+        self._scene("6", "A poisoned job: the model refuses it for good")
         self._post(self._runtime.model + "/_script", [{"match": "poison of this demo", "error": "ValidationException"}])
         job_id = self._submit(POISON, key="poison")
         self._show(job_id)
@@ -163,7 +186,7 @@ class Demo:
         self._console.print(Panel(table, title="In the dead-letter queue", expand=False))
 
     def _lost(self) -> None:
-        self._scene("6", "An event gets lost: a call is uploaded, and S3's notification never comes")
+        self._scene("7", "An event gets lost: a call is uploaded, and S3's notification never comes")
         self._runtime.notifications.drop(1)
         form = self._post(self._runtime.api + "/uploads", {"type": "summarize", "content_type": "text/plain"})
         job_id = str(form["job_id"])
@@ -209,7 +232,7 @@ class Demo:
     def _show(self, job_id: str) -> None:
         started = time.monotonic()
         for line in self._feed.of(job_id):
-            told = _TOLD[line["step"]].format_map({**_Blank(), **line})
+            told = said(line)
             row = Text.assemble(
                 (f"  {time.monotonic() - started:6.2f} s  ", "dim"),
                 (f"{line['step'].replace('_', ' '):<15}", "bold cyan" if line["step"] != "failed" else "bold red"),

@@ -1,20 +1,44 @@
-"""Two scenes of the demo, as a program sees them: an answer that is read while it is written, and a signed webhook."""
+"""Scenes of the demo, as a program sees them: an answer that is read while it is written, a signed webhook, and a
+document whose analyses run side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
 
 from rich.console import Console
 
 from local.demand import DemoError, demand
 from local.receiver import Receiver
 from local.runtime import Runtime
-from neverdrop_client import Client, Event, Final, Restarted, Text, WebhookEvent, WebhookRefused, verify_webhook
+from neverdrop_client import (
+    Client,
+    Event,
+    Final,
+    Progress,
+    Restarted,
+    Text,
+    WebhookEvent,
+    WebhookRefused,
+    verify_webhook,
+)
 
 INSTRUCTIONS = "Write it to the crew's families."
 PACED = {"match": INSTRUCTIONS, "delta_chars": 5, "frame_s": 0.02}  # a model does not say it all at once
 CUT_AFTER = 4  # pieces
 DELIVERY_S = 30.0
+# models that take their time, each another one: how each analysis begins to say what it is for
+SLOW = [
+    {"match": f"</document>\nYou {words}", "delay_s": delay_s}
+    for words, delay_s in (
+        ("summarize documents", 1.6),
+        ("find the names", 1.2),
+        ("sort documents", 0.4),
+        ("judge the sentiment", 0.8),
+        ("look through documents", 2.0),
+    )
+]
 
 
 def stream(console: Console, runtime: Runtime, client: Client, transcript: str) -> None:
@@ -88,3 +112,55 @@ def _is_taken(body: bytes, headers: Mapping[str, str], secret: str) -> bool:
 def _tell(console: Console, event: WebhookEvent, body: bytes) -> None:
     console.print(f"  POST {event.type}, {len(body)} bytes, webhook-id {event.id[:8]}…, sequence {event.sequence}")
     console.print("  signature verified over exactly these bytes; with one word changed it is refused")
+
+
+def fan_out(console: Console, client: Client, document: str) -> list[str]:
+    """One document, its analyses side by side, one result; each told as it comes. The names of its parts. Raises
+    DemoError."""
+    job_id = client.submit("analyze-document", {"text": document}, key="apollo-11-analysis")["job_id"]
+    told: list[str] = []
+    with client.stream(job_id) as events:
+        for event in events:
+            if isinstance(event, Progress):
+                _tell_parts(console, [*event.done, *event.failed], event.total, told)
+            if isinstance(event, Final):  # the last parts may have come with the end
+                come = event.job["progress"]
+                _tell_parts(console, [*come["done"], *come["failed"]], come["total"], told)
+    job, found = client.job(job_id), client.result(job_id)
+    demand(job["status"] == "COMPLETED" and found["complete"], f"the analysis ended as {job['status']}")
+    demand(sorted(found["parts"]) == sorted(told), f"told were {told}, and the result has {sorted(found['parts'])}")
+    for name, part in found["parts"].items():
+        console.print(f"  {name:<19}{_essence(part)}", markup=False, no_wrap=True, overflow="ellipsis")
+    return told
+
+
+def _tell_parts(console: Console, names: Iterable[str], total: int, told: list[str]) -> None:
+    for name in names:
+        if name not in told:
+            told.append(name)
+            console.print(f"  {len(told)} of {total}  [bold cyan]{name}[/]")
+
+
+def _essence(part: Mapping[str, Any]) -> str:
+    """What a part says, in a line."""
+    match part:
+        case {"summary": summary}:
+            return str(summary)
+        case {"entities": entities}:
+            return ", ".join(f"{one['name']} ({one['mentions']})" for one in entities)
+        case {"label": label, "confidence": confidence}:
+            return f"{label}, {confidence} %"
+        case {"sentiment": sentiment, "score": score}:
+            return f"{sentiment}, {score}"
+        case {"flags": flags}:
+            return f"{len(flags)} passages flagged"
+    return ""
+
+
+def side_by_side(calls: Iterable[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """Seconds from the first question to the last answer, and those of all branches together."""
+    asked = sorted(datetime.fromisoformat(call["at"]) for call in calls)
+    ended = sorted(datetime.fromisoformat(event["at"]) for event in events if event["what"] == "branch_done")
+    demand(len(asked) == len(ended), f"{len(asked)} questions were asked, and {len(ended)} branches are done")
+    spent = sum((end - begin).total_seconds() for begin, end in zip(asked, ended, strict=True))
+    return (ended[-1] - asked[0]).total_seconds(), spent

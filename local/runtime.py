@@ -23,6 +23,9 @@ from local.controls import Controls
 from local.events.http_api import HttpApi
 from local.events.notifications import Notifications
 from local.events.sources import EventSources
+from local.executions.api import StatesApi
+from local.executions.calls import LambdaCaller
+from local.executions.executions import Executions
 from local.faults import Faults
 from local.gateway import Gateway
 from local.metrics.cloudwatch import CloudWatch
@@ -52,6 +55,8 @@ class Runtime:
     meter: Meter
     metrics: CloudWatch
     mailbox: Mailbox
+    executions: Executions
+    """Of the stack's state machines: to be looked at and stopped, their events to be lost."""
     controls: Controls
 
     def __init__(
@@ -214,6 +219,10 @@ class Runtime:
         # from the outside in: a call that a fault stops was never made
         self._aws.gates += [self.faults, permissions, Strict(), self.mailbox, self.meter, self.metrics]
         self.sources = EventSources(self.stack, self.functions, self._aws, self.clock, permissions)
+        caller = LambdaCaller(self.stack, self.functions, permissions.exercise)
+        self.executions = Executions(self.stack, self.clock, caller, self.sources.rules)
+        self.executions.changed = self.metrics.executions.changed
+        self._aws.players.update(StatesApi(self.executions).players)
         self.metrics.start(self.functions, self.sources.mappings)
         api = HttpApi(self.stack, self.functions, self.clock, self._aws)
         self._sockets.play(self.stack, self.functions, self.clock)
@@ -227,6 +236,7 @@ class Runtime:
             mailbox=self.mailbox,
             metrics=self.metrics,
             connections=self.connections,
+            executions=self.executions,
         )
         self.functions.start()
         self._ending.callback(self._stop_compute)
@@ -242,8 +252,10 @@ class Runtime:
         """Processes first: everything else waits for them."""
         self._sockets.forget()
         self.sources.invoker.forget()
+        self.executions.forget()
         self.functions.stop()
         self.sources.stop()
+        self.executions.stop_all()
 
 
 def to_stderr(line: str) -> None:

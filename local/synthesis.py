@@ -85,7 +85,7 @@ def _inputs() -> Iterator[Path]:
     for name in ("app.py", "cdk.json", "requirements.txt", "constraints.txt"):
         if (REPOSITORY / name).exists():
             yield REPOSITORY / name
-    for folder in ("infra", "lambdas/contracts"):
+    for folder in ("infra", "lambdas/contracts", "lambdas/workflows"):
         files = (path for path in (REPOSITORY / folder).rglob("*") if path.is_file())
         yield from sorted(path for path in files if "__pycache__" not in path.parts)
     tasks = REPOSITORY / "lambdas" / "tasks"

@@ -89,6 +89,12 @@ class FakeConnections:
             self.watches[key] = replace(found, attempt=attempt, next=next_chunk)
         return True
 
+    def tell(self, watch: Watch, told: str) -> None:
+        self._called("tell")
+        key = watch.job_id, watch.connection_id
+        if self._stands(watch) and self.watches[key].told < told:
+            self.watches[key] = replace(self.watches[key], told=told)
+
     def watch_of(self, connection_id: str, job_id: str) -> Watch | None:
         self._called("watch_of")
         return self.watches.get((job_id, connection_id))
@@ -145,6 +151,8 @@ class Listener:
         self.attempt = 0
         self.texts: list[str] = []
         self.parts: list[str] = []
+        self.settled: set[str] = set()  # branches that are over
+        self.stages: list[tuple[int, int]] = []  # (attempt, how many), as they were told
         self.final: dict[str, Any] | None = None
         self.repeats = 0
 
@@ -158,7 +166,10 @@ class Listener:
         if frame["attempt"] < self.attempt:
             return
         if frame["attempt"] > self.attempt:
-            self.attempt, self.texts, self.parts = frame["attempt"], [], []
+            self.attempt, self.texts, self.parts, self.settled = frame["attempt"], [], [], set()
+        if frame["type"] == "progress" and len(frame["done"]) + len(frame["failed"]) >= len(self.settled):
+            self.settled = {*frame["done"], *frame["failed"]}
+            self.stages.append((frame["attempt"], len(self.settled)))
         if frame["type"] == "chunks":
             for number, text in enumerate(frame["texts"], frame["from"]):
                 self._chunk(number, text)

@@ -284,7 +284,7 @@ def _must_be_storable(value: Any) -> None:
 
 
 class FakeObjects:
-    """The Inputs and Results ports in memory. `order`: shared with other fakes, what was called in which order."""
+    """The Inputs, Results and Folders ports in memory. `order`: shared with other fakes, what was called when."""
 
     def __init__(self, objects: Mapping[str, bytes] | None = None, order: list[str] | None = None) -> None:
         self.objects = dict(objects or {})
@@ -321,6 +321,14 @@ class FakeObjects:
             raise _raised(trouble, "delete_many")
         for key in keys:
             self.objects.pop(key, None)
+
+    def delete_folder(self, prefix: str) -> None:
+        self.order.append("delete_folder")
+        assert prefix.endswith("/"), "else it is more than a folder"
+        trouble = self.troubles.take("delete_folder")
+        if trouble:
+            raise _raised(trouble, "delete_folder")
+        self.objects = {key: body for key, body in self.objects.items() if not key.startswith(prefix)}
 
 
 class FakeUploads:

@@ -19,6 +19,8 @@ SHARED: dict[Condition, str] = {
     protocol.CLAIMABLE: "CLAIMABLE",
     protocol.LAPSED: "LAPSED",
     protocol.NOT_HELD: "NOT HELD",
+    protocol.WORKED_ON: "WORKED ON",
+    protocol.THIS_RUN: "THIS RUN",
 }
 VALUES = {
     "attempt": "mine",
@@ -26,6 +28,10 @@ VALUES = {
     "seen_status": "as read",
     "seen_attempt": "as read",
     "late_cost": "as read",
+    "run": "mine",
+    "by": "mine",
+    "seen_by": "as read",
+    "seen_booked": "as read",
     "soon": f"now + {SKEW_S:g} s",
     "max_tries": "the policy's most",
 }
@@ -45,7 +51,8 @@ def _legend() -> Iterator[str]:
 
 
 def _way(rule: Rule) -> str:
-    start = {(): "nothing", OPEN: "open", FINAL: "final"}.get(rule.frm, ", ".join(rule.frm))
+    known = {(): "nothing", OPEN: "open", FINAL: "final", (*OPEN, *FINAL): "open or final"}
+    start = known.get(rule.frm, ", ".join(rule.frm))
     return f"{start} → {rule.to}" if rule.to else f"{start}, stays"
 
 

@@ -22,7 +22,7 @@ from neverdrop_client.errors import (
     Unexpected,
     WebhookRefused,
 )
-from neverdrop_client.events import Event, Final, Restarted, Text
+from neverdrop_client.events import Event, Final, Progress, Restarted, Text
 from neverdrop_client.http import Retry
 from neverdrop_client.shapes import Accepted, Endpoint, Job, Redelivery, Secret
 from neverdrop_client.streaming import Stream
@@ -32,6 +32,6 @@ __version__ = "0.1.0"
 __all__ = [
     "Accepted", "BadArgument", "BearerAuth", "Client", "Conflict", "Endpoint", "Event", "Final", "Gone", "Invalid",
     "Job", "JobFailed", "NeverdropError", "NoAnswer", "NoCredentials", "NoRegion", "NoSuchRoute", "NotFound",
-    "NotPermitted", "NotYet", "Redelivery", "Refused", "Restarted", "Retry", "Secret", "SigV4", "Stream", "Text",
-    "Throttled", "Unavailable", "Unexpected", "WebhookEvent", "WebhookRefused", "verify_webhook",
+    "NotPermitted", "NotYet", "Progress", "Redelivery", "Refused", "Restarted", "Retry", "Secret", "SigV4", "Stream",
+    "Text", "Throttled", "Unavailable", "Unexpected", "WebhookEvent", "WebhookRefused", "verify_webhook",
 ]  # fmt: skip

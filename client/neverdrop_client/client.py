@@ -14,13 +14,15 @@ from typing import Any, Self, cast
 import httpx
 
 from neverdrop_client.errors import BadArgument, JobFailed, NeverdropError, NotYet
-from neverdrop_client.events import Text
+from neverdrop_client.events import Progress, Text
 from neverdrop_client.http import ATTEMPTS, Http, Request, Retry, fetch, json_of, path_of, value_of
+from neverdrop_client.messages import Garbled, progress_of
 from neverdrop_client.registry import Webhooks
 from neverdrop_client.shapes import FINAL, Accepted, Job, Redelivery
 from neverdrop_client.streaming import Stream
 
 WAIT_S = 20  # the most that the API holds an answer
+PROGRESS_S = 2  # so long, where somebody wants to hear of a job's progress
 LOOK_S = 1.0  # a deployment may not hold answers: then the pause is ours
 PATIENCE_S = 60.0  # while a job is waited for, an API that gives no answer is asked again for so long
 _KEY = re.compile(r"[!-~](?:[ -~]{0,253}[!-~])?")
@@ -96,20 +98,24 @@ class Client:
         """As it stands; with `wait_s` (at most 20) the answer is held until it has ended."""
         return self._job(job_id, wait_s)
 
-    def wait(self, job_id: str, timeout: float | None = None) -> Job:
-        """The job when it is COMPLETED. Raises JobFailed when it ended otherwise, NotYet after `timeout` seconds."""
+    def wait(
+        self, job_id: str, timeout: float | None = None, *, on_progress: Callable[[Progress], None] | None = None
+    ) -> Job:
+        """The job when it is COMPLETED (see its `partial`). Raises JobFailed when it ended otherwise, NotYet after
+        `timeout` seconds. `on_progress` hears how far a workflow is, each time that it has come further."""
         until = None if timeout is None else time.monotonic() + timeout
+        last: Progress | None = None
         while True:
             asked = time.monotonic()
-            if until is None:
-                job = self._job(job_id, WAIT_S, patience_s=PATIENCE_S)
-            else:
-                left = max(0.0, until - asked)
-                job = self._job(job_id, min(WAIT_S, int(left)), attempts=1, patience_s=left)
-            if job["status"] == "COMPLETED":
-                return job
+            job = self._look(
+                job_id, None if until is None else max(0.0, until - asked), PROGRESS_S if on_progress else WAIT_S
+            )
+            come = _progress_of(job) if on_progress else None
+            if on_progress and come and come != last:
+                last = come
+                on_progress(come)
             if job["status"] in FINAL:
-                raise JobFailed(job)
+                return _completed(job)
             now = time.monotonic()
             if until is not None and now >= until:
                 raise NotYet(job)
@@ -154,6 +160,12 @@ class Client:
     def webhooks(self) -> Webhooks:
         return Webhooks(self._http)
 
+    def _look(self, job_id: str, left: float | None, held_s: int) -> Job:
+        """As it stands; the answer is held for so long at most. `left`: how long it may take at all."""
+        if left is None:
+            return self._job(job_id, held_s, patience_s=PATIENCE_S)
+        return self._job(job_id, min(held_s, int(left)), attempts=1, patience_s=left)
+
     def _job(self, job_id: str, wait_s: int | None, *, attempts: int = ATTEMPTS, patience_s: float = 0.0) -> Job:
         request = Request("GET", path_of("jobs", job_id), {"wait": wait_s})
         answer = self._http.ask(request, attempts=attempts, patience_s=patience_s)
@@ -162,3 +174,17 @@ class Client:
     def _change(self, job_id: str, what: str, *, repeatable: bool = True) -> Accepted:
         request = Request("POST", path_of("jobs", job_id, what), repeatable=repeatable)
         return cast("Accepted", json_of(self._http.ask(request), "status"))
+
+
+def _completed(job: Job) -> Job:
+    if job["status"] != "COMPLETED":
+        raise JobFailed(job)
+    return job
+
+
+def _progress_of(job: Job) -> Progress | None:
+    """None for a job that is no workflow's, or has not begun."""
+    try:
+        return progress_of(job["progress"], int(job.get("attempt", 0))) if "progress" in job else None
+    except Garbled:
+        return None

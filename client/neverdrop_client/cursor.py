@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from neverdrop_client.events import Restarted, Text
+from neverdrop_client.events import News, Progress, Restarted, Text
 from neverdrop_client.messages import Chunks, Ending, Message, Part, RestartedAt, Watching
 
 
@@ -23,9 +23,10 @@ class Cursor:
         self.next = after.n + 1 if after else 0
         self.asked = 0  # from where it was last asked for
         self.ending: Ending | None = None
+        self._settled = -1  # branches of this attempt that are over, as it was told last; -1: nothing was
         self._parts: dict[int, Part] = {}
 
-    def take(self, message: Message) -> Iterator[Text | Restarted]:
+    def take(self, message: Message) -> Iterator[News]:
         """What is new. Raises Gap; sets `ending` when there is nothing more to come."""
         match message:
             case Chunks():
@@ -36,6 +37,8 @@ class Cursor:
                 yield from self._follow(attempt, at=start)
             case RestartedAt(attempt=attempt):
                 yield from self._follow(attempt, at=0)
+            case Progress():
+                yield from self._progress(message)
             case Part():
                 self._keep(message)
             case Ending():
@@ -61,7 +64,7 @@ class Cursor:
 
     def _begin(self, attempt: int) -> Iterator[Restarted]:
         had_text = self.next > 0
-        self.attempt, self.next, self.asked = attempt, 0, 0
+        self.attempt, self.next, self.asked, self._settled = attempt, 0, 0, -1
         self._parts.clear()
         if had_text:
             yield Restarted(attempt)
@@ -74,6 +77,15 @@ class Cursor:
             if n == self.next:
                 self.next += 1
                 yield Text(said.attempt, n, text)
+
+    def _progress(self, said: Progress) -> Iterator[News]:
+        """What tells of fewer than were told of already was overtaken."""
+        if self.attempt is not None and said.attempt < self.attempt:
+            return
+        yield from self._follow(said.attempt, at=0)
+        if said.settled > self._settled:
+            self._settled = said.settled
+            yield said
 
     def _keep(self, part: Part) -> None:
         if part.attempt == self.attempt:

@@ -25,6 +25,22 @@ class Restarted:
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a workflow is: the branches that are done and those that have failed, by name, of `total`. Told again as
+    more are over; what comes quickly may be told in one."""
+
+    attempt: int
+    done: tuple[str, ...]
+    failed: tuple[str, ...]
+    total: int
+
+    @property
+    def settled(self) -> int:
+        """How many branches are over."""
+        return len(self.done) + len(self.failed)
+
+
+@dataclass(frozen=True, slots=True)
 class Final:
     """The last event: how the job ended, and its result if it is COMPLETED. `chunks`: how many pieces its text has."""
 
@@ -34,4 +50,5 @@ class Final:
     result: Any = None
 
 
-Event = Text | Restarted | Final
+News = Text | Restarted | Progress
+Event = News | Final

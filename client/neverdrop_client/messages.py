@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from neverdrop_client.events import Progress
 from neverdrop_client.shapes import FINAL, Job
 
 PLACES: tuple[str, ...] = ("result", "parts", "result_url")
@@ -66,7 +67,7 @@ class Trouble:
     code: str
 
 
-Message = Watching | Chunks | RestartedAt | Part | Ending | Trouble
+Message = Watching | Chunks | RestartedAt | Progress | Part | Ending | Trouble
 
 
 def parse(data: str | bytes, job_id: str) -> Message | None:
@@ -81,15 +82,15 @@ def parse(data: str | bytes, job_id: str) -> Message | None:
             return Chunks(_number(frame, "attempt"), _number(frame, "from"), texts_of(frame))
         case "restarted":
             return RestartedAt(_number(frame, "attempt"))
+        case "progress":
+            return progress_of(frame, _number(frame, "attempt"))
         case "result":
             return _part(frame)
         case "final":
             place = {name: frame[name] for name in PLACES if name in frame}
             return Ending(_number(frame, "attempt"), _number(frame, "chunks"), job_of(frame.get("job")), place)
-        case "error":
-            return Trouble(str(frame.get("code")))
-        case None:  # API Gateway's own: a function failed or was throttled
-            return Trouble(str(frame.get("message")))
+        case "error" | None:  # None is API Gateway's own: a function failed or was throttled
+            return Trouble(str(frame.get("code", frame.get("message"))))
         case _:
             return None
 
@@ -107,6 +108,20 @@ def _object(data: str | bytes) -> dict[str, Any]:
 def chunks_of(answer: Mapping[str, Any]) -> Chunks:
     """The same as the answer to a poll says it. Raises Garbled."""
     return Chunks(_number(answer, "attempt"), _number(answer, "from"), texts_of(answer))
+
+
+def progress_of(said: Any, attempt: int) -> Progress:
+    """As frames, jobs and answers to polls have it. Raises Garbled."""
+    if not isinstance(said, Mapping):
+        raise Garbled("progress")
+    return Progress(attempt, _names(said, "done"), _names(said, "failed"), _number(said, "total"))
+
+
+def _names(said: Mapping[str, Any], what: str) -> tuple[str, ...]:
+    names = said.get(what)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise Garbled(what)
+    return tuple(names)
 
 
 def texts_of(frame: Mapping[str, Any]) -> tuple[str, ...]:

@@ -8,9 +8,9 @@ from typing import Any
 
 from neverdrop_client.cursor import Cursor, Gap
 from neverdrop_client.errors import Unexpected
-from neverdrop_client.events import Restarted, Text
+from neverdrop_client.events import News
 from neverdrop_client.http import Http, Request, json_of, path_of
-from neverdrop_client.messages import Ending, Garbled, RestartedAt, chunks_of, job_of
+from neverdrop_client.messages import Ending, Garbled, RestartedAt, chunks_of, job_of, progress_of
 from neverdrop_client.shapes import FINAL
 
 WAIT_S = 20  # the most that the API holds an answer
@@ -18,7 +18,7 @@ LOOK_S = 1.0  # a deployment may not hold answers: then the pause is ours
 MOST_GAPS = 5
 
 
-def poll(http: Http, job_id: str, cursor: Cursor, patience_s: float) -> Iterator[Text | Restarted]:
+def poll(http: Http, job_id: str, cursor: Cursor, patience_s: float) -> Iterator[News]:
     """What is new about a job, from the cursor on, until its end. Raises what the API answers instead."""
     gaps = 0
     while cursor.ending is None:
@@ -38,13 +38,15 @@ def poll(http: Http, job_id: str, cursor: Cursor, patience_s: float) -> Iterator
             time.sleep(max(0.0, LOOK_S - (time.monotonic() - asked)))
 
 
-def _one(http: Http, job_id: str, cursor: Cursor, patience_s: float) -> Iterator[Text | Restarted]:
+def _one(http: Http, job_id: str, cursor: Cursor, patience_s: float) -> Iterator[News]:
     query = {"from": cursor.next, "attempt": cursor.attempt, "wait": WAIT_S}
     answer = _get(http, Request("GET", path_of("jobs", job_id, "chunks"), query), patience_s, "texts", "final")
     said = chunks_of(answer)
     if answer.get("restarted"):
         yield from cursor.take(RestartedAt(said.attempt))
     yield from cursor.take(said)
+    if "progress" in answer and not answer["final"]:  # the end tells it as well
+        yield from cursor.take(progress_of(answer["progress"], said.attempt))
     if answer["final"]:
         job = _get(http, Request("GET", path_of("jobs", job_id)), patience_s, "status")
         if job["status"] in FINAL and job.get("attempt") == said.attempt:  # else it was reopened in between

@@ -18,8 +18,16 @@ class Accepted(TypedDict):
     links: dict[str, str]
 
 
+class JobProgress(TypedDict):
+    """The branches of a workflow in the present run, by name. `total`: how many it has."""
+
+    done: list[str]
+    failed: list[str]
+    total: int
+
+
 class Job(TypedDict, total=False):
-    """A job's record. Times are ISO 8601 in UTC, costs micro-dollars."""
+    """A job's record. Times are ISO 8601 in UTC, costs micro-dollars. `partial`: COMPLETED without all of its parts."""
 
     job_id: str
     type: str
@@ -33,6 +41,8 @@ class Job(TypedDict, total=False):
     finished_at: str
     handed_over: bool
     result_bytes: int
+    partial: bool
+    progress: JobProgress
     trace_id: str
     error: Error
     links: dict[str, str]

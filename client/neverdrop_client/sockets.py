@@ -13,7 +13,7 @@ import httpx
 from websockets.sync.client import ClientConnection, connect
 
 from neverdrop_client.cursor import Cursor, Gap
-from neverdrop_client.events import Restarted, Text
+from neverdrop_client.events import News
 from neverdrop_client.http import is_loopback
 from neverdrop_client.messages import Garbled, Message, Trouble, Watching, parse
 
@@ -42,7 +42,7 @@ class NoSocket(Exception):
         self.silent = isinstance(error, TimeoutError)
 
 
-def watch(url: str, job_id: str, cursor: Cursor) -> Iterator[Text | Restarted]:
+def watch(url: str, job_id: str, cursor: Cursor) -> Iterator[News]:
     """What is new about a job, from the cursor on, until its end. Raises NoSocket, and Broken when the connection ends
     before the job does. `url` has the ticket, so no message names it."""
     with _opened(url) as connection:

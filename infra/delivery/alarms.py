@@ -63,7 +63,7 @@ def _fault(template: Template, alarm: Resource, watch: _Watch) -> str:
         above == "GreaterThanThreshold" and 0 <= threshold < 1
     ):
         return f"fires at {above} {threshold:g}"
-    if not _tells(template, alarm):
+    if not tells(template, alarm):
         return "has no action"
     return ""
 
@@ -76,7 +76,7 @@ def _threshold(template: Template, alarm: Resource) -> float:
         raise CannotTell(f"its threshold {told} is no number before it is deployed") from None
 
 
-def _tells(template: Template, alarm: Resource) -> bool:
+def tells(template: Template, alarm: Resource) -> bool:
     """By an action of its own, or as part of a composite alarm that has one."""
     enabled = alarm.get("ActionsEnabled") is None or template.flag(alarm.get("ActionsEnabled"))
     if enabled and listed(alarm.get("AlarmActions")):

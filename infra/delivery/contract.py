@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from infra.delivery import alarms, idempotency, invoked, invokes, letters, mappings, queues, reach, streams
+from infra.delivery import alarms, idempotency, invoked, invokes, letters, machines, mappings, queues, reach, streams
 from infra.delivery.conditions import MOST, shapes
 from infra.delivery.findings import Finding, Note, Report, Rule
 from infra.delivery.template import CannotTell, Resource, Template
@@ -19,6 +19,7 @@ RULES: tuple[Rule, ...] = (
     *invokes.RULES,
     *invoked.RULES,
     *reach.RULES,
+    *machines.RULES,
     *idempotency.RULES,
 )
 NOT_LOOKED_INTO = "not-looked-into"

@@ -28,6 +28,7 @@ NOTHING_SENT = (ConnectTimeoutError, EndpointConnectionError, NoCredentialsError
 # What AWS says to who asks too much.
 THROTTLES = frozenset(
     {
+        "ExecutionLimitExceeded",  # as many executions run as the account may have
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
         "RequestThrottled",

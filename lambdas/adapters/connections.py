@@ -107,6 +107,21 @@ class DynamoConnections:
                 return bool(standing.get("mark") == watch.mark)  # somebody else was as far already
         return True
 
+    def tell(self, watch: Watch, told: str) -> None:
+        with as_unavailable("saving what was told"):
+            try:
+                self._client.update_item(
+                    TableName=self._table,
+                    Key=to_item(_under_job(watch.job_id, watch.connection_id)),
+                    UpdateExpression="SET #told = :told",
+                    ConditionExpression="#mark = :mark AND (attribute_not_exists(#told) OR #told < :told)",
+                    ExpressionAttributeNames={"#mark": "mark", "#told": "told"},
+                    ExpressionAttributeValues=to_item({":mark": watch.mark, ":told": told}),
+                )
+            except ClientError as error:  # another watch, or somebody else was as far already
+                if code_of(error) != "ConditionalCheckFailedException":
+                    raise
+
     def watch_of(self, connection_id: str, job_id: str) -> Watch | None:
         found = self._read(_under_job(job_id, connection_id))
         return _watch(found) if found else None
@@ -188,4 +203,5 @@ def _watch(row: Mapping[str, Any]) -> Watch:
         mark=row["mark"],
         attempt=row["attempt"],
         next=row["next"],
+        told=row.get("told", ""),
     )

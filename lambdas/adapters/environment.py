@@ -52,6 +52,11 @@ class Environment:
         return sources.read(self._variables.get(names.SOURCES, ""))
 
     @property
+    def state_machines(self) -> dict[str, str]:
+        """Workflow type to the ARN of its state machine."""
+        return dict(json.loads(self._variables.get(names.WORKFLOWS) or "{}"))
+
+    @property
     def limits(self) -> Limits:
         default = Limits()
         retry = RetryPolicy(

@@ -11,10 +11,11 @@ from lambdas.adapters.clients import as_unavailable, code_of
 from lambdas.core.ports import Missing, Stored, TooLarge, Unavailable
 
 JSON = "application/json"
+LISTED_AT_ONCE = 1_000  # as many as one request deletes
 
 
 class S3Objects:
-    """The Inputs and Results ports on one bucket. Keys are built from ids alone, never from what a client named."""
+    """The Inputs, Results and Folders ports on one bucket. Keys are built from ids, never from what a client named."""
 
     def __init__(self, client: Any, bucket: str) -> None:
         self._client, self._bucket = client, bucket
@@ -52,6 +53,19 @@ class S3Objects:
         with as_unavailable(f"deleting {len(keys)} objects"):
             answer = self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": objects, "Quiet": True})
         _all_gone(answer)
+
+    def delete_folder(self, prefix: str) -> None:
+        """Page by page, from the beginning each time: what a page had is gone by then."""
+        if not prefix.endswith("/"):
+            raise ValueError(f"{prefix!r} would take more than one folder")
+        while True:
+            with as_unavailable(f"listing {prefix}"):
+                page = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, MaxKeys=LISTED_AT_ONCE)
+            if not page.get("Contents"):
+                return
+            self.delete_many([one["Key"] for one in page["Contents"]])
+            if not page["IsTruncated"]:
+                return
 
     def link(self, key: str, expires_s: int) -> str:
         return str(

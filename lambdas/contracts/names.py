@@ -34,6 +34,7 @@ UPLOAD_SHARD: Final = "upload_shard"
 UPLOAD_KEY: Final = "upload_key"
 STATUS: Final = "status"
 STREAM: Final = "stream"  # a job whose text is streamed
+PROGRESS_AT: Final = "progress_at"  # of a workflow: when one of its branches was last over, or tried again
 
 # --- items beside a job's record, in its partition: `due` and the stream tell them by their `sk` ---------------
 CHUNK_SK: Final = "chunk#"  # chunk#<attempt>#<n>, six digits each: streamed text, never changed
@@ -114,6 +115,7 @@ LOCAL: Final = "NEVERDROP_LOCAL"
 REDRIVE_FUNCTION: Final = "REDRIVE_FUNCTION"  # its name, to start it
 SWEEP_FUNCTION: Final = "SWEEP_FUNCTION"  # its name, for whoever starts one
 
+WORKFLOWS: Final = "WORKFLOWS"  # JSON object: the state machine's ARN by the workflow's type
 SOURCES: Final = "SOURCES"  # JSON object: the declared sources of events by name
 
 # --- environment variables: settings (whole seconds and days) ------------------------------------
@@ -164,3 +166,5 @@ RECORDS_LOST: Final = "RecordsLost"
 LISTENERS_LOST: Final = "ListenersLost"
 # deliveries that were given up: the endpoint has not taken them in all their time, or refused them for good
 DELIVERIES_FAILED: Final = "DeliveriesFailed"
+# branches whose function ended without a word, each time that it was called: killed, or it could not start
+PARTS_LOST: Final = "PartsLost"

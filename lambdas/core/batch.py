@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from lambdas.core import claiming, ids
 from lambdas.core.envelope import Hint, Newer, ReturnedLetter, Unreadable, letter_about_message, original, read, written
-from lambdas.core.execution import Try, Worker, execute
+from lambdas.core.execution import Try, Worker
 from lambdas.core.job import Job, UnreadableRecord
 from lambdas.core.ports import Message, Notice, Unavailable
 from lambdas.core.times import Instant, seconds_between
+from lambdas.core.workflows.starting import Starter
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,14 @@ class Letters(Protocol):
 
 @dataclass(frozen=True)
 class Desk:
-    """What a batch is worked on with. `ends`: when the platform ends this invocation."""
+    """What a batch is worked on with. `ends`: when the platform ends this invocation. `starter`: who begins a job, by
+    what its work is."""
 
     worker: Worker
     letters: Letters
     ends: Instant
     max_tries: int
+    starter: Starter = field(default_factory=Starter)
 
     def remaining_s(self) -> float:
         return seconds_between(self.worker.now(), self.ends)
@@ -116,7 +119,7 @@ def _answered(
         case claiming.Claimed(job):
             about(job)
             notice("claimed", tries=job.tries, receives=delivery.receives)
-            return Done(execute(Try(job, desk.worker, desk.remaining_s, notice)))
+            return Done(desk.starter.run(Try(job, desk.worker, desk.remaining_s, notice)))
         case claiming.Acknowledge(why, job):
             notice("acknowledged", job=job, reason=why)
             return Done(why)

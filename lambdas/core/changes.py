@@ -35,23 +35,23 @@ def first_look(now: Instant, not_before: Instant, deadline_at: Instant, limits: 
     return min(after(max(now, not_before), limits.grace_s), deadline_at)
 
 
-def _mine(job: Job) -> dict[str, Any]:
+def mine(job: Job) -> dict[str, Any]:
     return {"attempt": job.attempt, "claim_id": job.claim_id}
 
 
-def _seen(job: Job) -> dict[str, Any]:
+def seen(job: Job) -> dict[str, Any]:
     return {"seen_status": job.status, "seen_attempt": job.attempt}
 
 
-def _end(now: Instant, limits: Limits) -> dict[str, Any]:
+def ending(now: Instant, limits: Limits) -> dict[str, Any]:
     return {"finished_at": times.text(now), "expires_at": int(now.timestamp()) + limits.record_days * DAY_S}
 
 
-def _adds(**amounts: int) -> dict[str, int]:
+def nonzero(**amounts: int) -> dict[str, int]:
     return {name: amount for name, amount in amounts.items() if amount}
 
 
-def _claimed(job: Job) -> list[Mapping[str, Any]]:
+def claimed_line(job: Job) -> list[Mapping[str, Any]]:
     """The claim's own line: it is written by whoever ends the claim, so that a claim costs no list."""
     return [entry(job.claimed_at, "claimed", job.attempt)] if job.claimed_at else []
 
@@ -79,32 +79,32 @@ def claim(*, claim_id: str, max_tries: int, now: Instant, invocation_ends: Insta
 def pull_due(job: Job) -> Change:
     """A crash of this holder must not hide behind a look that was pushed far ahead by a backlog."""
     assert job.lease_until is not None
-    return Change(RULES["pull_due"], _mine(job), sets={"due_at": times.text(job.lease_until)})
+    return Change(RULES["pull_due"], mine(job), sets={"due_at": times.text(job.lease_until)})
 
 
 def complete(job: Job, *, now: Instant, result_bytes: int, cost: int, limits: Limits) -> Change:
     key = ids.result_key(job.tenant, job.id, job.attempt)
-    lines = [*_claimed(job), entry(now, "completed", job.attempt)]
+    lines = [*claimed_line(job), entry(now, "completed", job.attempt)]
     return Change(
         RULES["complete"],
-        _mine(job),
+        mine(job),
         sets={
             "status": "COMPLETED",
             "result_key": key,
             "result_bytes": result_bytes,
-            **_end(now, limits),
+            **ending(now, limits),
             **history_with(job, *lines),
         },
-        adds=_adds(cost=cost),
+        adds=nonzero(cost=cost),
         removes=("error",),
     )
 
 
-def _pending_again(
+def pending_again(
     job: Job, *, now: Instant, not_before: Instant, why: Mapping[str, str], what: str, limits: Limits
 ) -> dict[str, Any]:
     start = min(not_before, job.deadline_at)
-    lines = [*_claimed(job), entry(now, what, job.attempt, f"{why['code']}: {why['message']}")]
+    lines = [*claimed_line(job), entry(now, what, job.attempt, f"{why['code']}: {why['message']}")]
     return {
         "status": PENDING,
         "not_before": times.text(start),
@@ -128,16 +128,16 @@ def retry(
     """Row 5. A rejected answer raises `sample`, so that the next try asks under another key; one that was never stored
     raises `unusable` alone: the task's other answers stay as they are."""
     what = "rejected" if anew else "retried"
-    sets = _pending_again(job, now=now, not_before=after(now, wait_s), why=why, what=what, limits=limits)
-    return Change(RULES["retry"], _mine(job), sets, _adds(cost=cost, **({anew: 1} if anew else {})))
+    sets = pending_again(job, now=now, not_before=after(now, wait_s), why=why, what=what, limits=limits)
+    return Change(RULES["retry"], mine(job), sets, nonzero(cost=cost, **({anew: 1} if anew else {})))
 
 
 def park(
     job: Job, *, now: Instant, until: Instant, why: Mapping[str, str], cost: int, refund: bool, limits: Limits
 ) -> Change:
     """Row 5p. The try is given back unless something was billed without a stored answer."""
-    sets = _pending_again(job, now=now, not_before=until, why=why, what="waits", limits=limits)
-    return Change(RULES["park"], _mine(job), sets, _adds(cost=cost, waits=1, tries=-int(refund)))
+    sets = pending_again(job, now=now, not_before=until, why=why, what="waits", limits=limits)
+    return Change(RULES["park"], mine(job), sets, nonzero(cost=cost, waits=1, tries=-int(refund)))
 
 
 def leave(*, attempt: int, now: Instant) -> Change:
@@ -150,12 +150,12 @@ def leave(*, attempt: int, now: Instant) -> Change:
 
 
 def fail(job: Job, *, now: Instant, why: Mapping[str, str], cost: int, limits: Limits) -> Change:
-    lines = [*_claimed(job), entry(now, "failed", job.attempt, f"{why['code']}: {why['message']}")]
+    lines = [*claimed_line(job), entry(now, "failed", job.attempt, f"{why['code']}: {why['message']}")]
     return Change(
         RULES["fail"],
-        _mine(job),
-        sets={"status": FAILED, "error": dict(why), **_end(now, limits), **history_with(job, *lines)},
-        adds=_adds(cost=cost),
+        mine(job),
+        sets={"status": FAILED, "error": dict(why), **ending(now, limits), **history_with(job, *lines)},
+        adds=nonzero(cost=cost),
     )
 
 
@@ -167,11 +167,11 @@ def expire(job: Job, *, now: Instant, max_tries: int, limits: Limits) -> Change:
     else:
         why = error("ATTEMPTS_EXHAUSTED", f"{job.tries} of {max_tries} tries used, {job.crashes} crashed.{last}")
     line = entry(now, "failed", job.attempt, f"{why['code']}: {why['message']}")
-    claimed = _claimed(job) if job.status == PROCESSING else []
+    claimed = claimed_line(job) if job.status == PROCESSING else []
     return Change(
         RULES["expire"],
-        {**_seen(job), "now": times.text(now)},
-        sets={"status": FAILED, "error": why, **_end(now, limits), **history_with(job, *claimed, line)},
+        {**seen(job), "now": times.text(now)},
+        sets={"status": FAILED, "error": why, **ending(now, limits), **history_with(job, *claimed, line)},
         removes=("claim_id",),
     )
 
@@ -181,7 +181,7 @@ def reopen(job: Job, *, now: Instant, limits: Limits) -> Change:
     deadline = after(now, limits.deadline_s)
     return Change(
         RULES["reopen"],
-        {**_seen(job), "next_attempt": job.attempt + 1, "late_cost": job.late_cost},
+        {**seen(job), "next_attempt": job.attempt + 1, "late_cost": job.late_cost},
         sets={
             "status": PENDING,
             "not_before": times.text(now),
@@ -194,9 +194,10 @@ def reopen(job: Job, *, now: Instant, limits: Limits) -> Change:
             "unusable": 0,
             "waits": 0,
             "backoff_ms": 0,
+            "runs": 0,
             **history_with(job, entry(now, "reopened", job.attempt + 1)),
         },
-        adds=_adds(attempt=1, run=1, cost=job.late_cost),
+        adds=nonzero(attempt=1, run=1, cost=job.late_cost),
         removes=(
             "expires_at",
             "claim_id",
@@ -205,6 +206,7 @@ def reopen(job: Job, *, now: Instant, limits: Limits) -> Change:
             "late_cost",
             "result_key",
             "result_bytes",
+            "partial",
         ),
     )
 
@@ -217,12 +219,12 @@ def cancel(job: Job, *, now: Instant, limits: Limits) -> Change:
     held = job.status == PROCESSING
     return Change(
         RULES["cancel"],
-        _seen(job),
+        seen(job),
         sets={
             "status": CANCELLED,
             "due_at": times.text(min(after(now, limits.grace_s), job.deadline_at)),
-            **_end(now, limits),
-            **history_with(job, *(_claimed(job) if held else []), line),
+            **ending(now, limits),
+            **history_with(job, *(claimed_line(job) if held else []), line),
         },
         removes=() if held else ("claim_id",),
     )
@@ -231,32 +233,32 @@ def cancel(job: Job, *, now: Instant, limits: Limits) -> Change:
 def delete(job: Job) -> Change:
     """Row 9d: a tombstone, and nothing of what the job was about."""
     removes = tuple(sorted(RECORD_FIELDS - OF_A_TOMBSTONE))
-    return Change(RULES["delete"], _seen(job), sets={"status": DELETED}, removes=removes)
+    return Change(RULES["delete"], seen(job), sets={"status": DELETED}, removes=removes)
 
 
 def book_late(job: Job, cost: int) -> Change:
     """Row 9: what a cancelled job's call cost after all."""
-    return Change(RULES["book_late"], _mine(job), adds={"late_cost": cost})
+    return Change(RULES["book_late"], mine(job), adds={"late_cost": cost})
 
 
 def note(job: Job, what: str, why: str, *, at: Instant) -> Change:
     """Row 9n: a line of its history that an operator has caused, and nothing else."""
-    return Change(RULES["note"], _seen(job), sets=history_with(job, entry(at, what, job.attempt, why)))
+    return Change(RULES["note"], seen(job), sets=history_with(job, entry(at, what, job.attempt, why)))
 
 
 def hand_over(job: Job, *, now: Instant) -> Change:
     """Row 10: told to everybody; the job leaves the `due` index."""
     return Change(
-        RULES["hand_over"], _seen(job), sets={"handed_over_at": times.text(now)}, removes=("due_at", "due_shard")
+        RULES["hand_over"], seen(job), sets={"handed_over_at": times.text(now)}, removes=("due_at", "due_shard")
     )
 
 
 def reap(job: Job, *, now: Instant, limits: Limits) -> Change:
     """Row 15: its holder was killed by the platform; the try stays charged and the crash is counted."""
-    lines = [*_claimed(job), entry(now, "crashed", job.attempt)]
+    lines = [*claimed_line(job), entry(now, "crashed", job.attempt)]
     return Change(
         RULES["reap"],
-        {**_seen(job), "now": times.text(now)},
+        {**seen(job), "now": times.text(now)},
         sets={
             "status": PENDING,
             "not_before": times.text(now),
@@ -269,4 +271,4 @@ def reap(job: Job, *, now: Instant, limits: Limits) -> Change:
 
 
 def push_due(job: Job, due_at: Instant) -> Change:
-    return Change(RULES["push_due"], _seen(job), sets={"due_at": times.text(min(due_at, job.deadline_at))})
+    return Change(RULES["push_due"], seen(job), sets={"due_at": times.text(min(due_at, job.deadline_at))})

@@ -118,6 +118,8 @@ def _refused(
     if job.status == PROCESSING and job.lease_until and job.lease_until >= now:
         return Acknowledge("held by somebody else", job)
     if job.tries >= max_tries or job.deadline_at <= now:
+        if job.parts_run == job.run:  # its execution may be running: the sweep, which is due, asks for it first (N9)
+            return Acknowledge("used up, and perhaps at work: left to the sweep", job)
         store.apply(job.id, changes.expire(job, now=now, max_tries=max_tries, limits=limits))
         return Acknowledge("used up", job)
     if job.status == PENDING and seconds_between(now, job.not_before) > SKEW_S:

@@ -19,6 +19,8 @@ class Param:
 
 @dataclass(frozen=True)
 class Compare:
+    """`field`: an attribute, or a path into a map, `parts.:branch.by`; a step with a colon is named by a parameter."""
+
     field: str
     operator: Operator
     operand: Param | str | int
@@ -69,14 +71,30 @@ def holds(condition: Condition, record: Record | None, params: Mapping[str, Any]
         case AnyOf(parts):
             return any(holds(part, found, params) for part in parts)
         case Absent(field):
-            return field not in found
+            return _at(found, path(field, params)) is None
         case In(field, choices):
             return found.get(field) in choices
         case Compare(field, operator, operand):
-            if field not in found:
+            left = _at(found, path(field, params))
+            if left is None:
                 return operator == "<>"
             right = params[operand.name] if isinstance(operand, Param) else operand
-            return _compare(operator, found[field], right)
+            return _compare(operator, left, right)
+
+
+def path(field: str, params: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names that lead to what a condition or a change means, from the record on."""
+    return tuple(params[step[1:]] if step.startswith(":") else step for step in field.split("."))
+
+
+def _at(record: Record, steps: tuple[str, ...]) -> Any:
+    """None for what is not there: no attribute of ours is null."""
+    found: Any = record
+    for step in steps:
+        if not isinstance(found, Mapping) or step not in found:
+            return None
+        found = found[step]
+    return found
 
 
 def _compare(operator: Operator, left: Any, right: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lambdas.core.canonical import canonical, sha256_of
@@ -20,10 +20,10 @@ RESULT_BYTES = 8_192
 
 
 class Acting:
-    """The effects of one try of one job."""
+    """The effects of one try of one job. `scope`: of which part of the job; those of two parts are never one."""
 
-    def __init__(self, job: Job, effects: Effects, notice: Notice) -> None:
-        self._job, self._effects, self._notice = job, effects, notice
+    def __init__(self, job: Job, effects: Effects, notice: Notice, *, scope: Sequence[str] = ()) -> None:
+        self._whose, self._effects, self._notice = [job.id, *scope], effects, notice
         self._names: set[str] = set()
 
     def effect(self, name: str, payload: Any, act: Act, *, once: bool = False) -> Any:
@@ -35,8 +35,8 @@ class Acting:
         NotDone or Permanent, which say that it did not happen. Results and payloads are JSON. Raises Permanent,
         Unavailable, AnswerPending, and what `act` raises."""
         written = self._checked(name, payload)
-        recorded = json.loads(self._effects.intend(f"{self._job.id}#{name}", written))
-        key = sha256_of([self._job.id, name, recorded])
+        recorded = json.loads(self._effects.intend("#".join([*self._whose, name]), written))
+        key = sha256_of([*self._whose, name, recorded])
         kept: dict[str, Any] = (self._effects.once if once else self._effects.repeatable)(
             key, lambda: self._act(name, recorded, key, act)
         )

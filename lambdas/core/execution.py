@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lambdas.contracts.names import CANCELLED
 from lambdas.core import changes, ids
+from lambdas.core.accepted_input import accepted_input
 from lambdas.core.asking import AskingModel, Bill
 from lambdas.core.canonical import canonical
 from lambdas.core.effects import Acting
-from lambdas.core.inbox.uploaded_inputs import input_of
 from lambdas.core.job import Job
 from lambdas.core.outcomes import NotReady, Permanent
 from lambdas.core.policy import Draw, Limits
@@ -74,8 +73,12 @@ class Try:
 def execute(attempt: Try) -> str:
     """Run one try to its end and write that end. The word for how it ended. Raises Unavailable: then the record
     still says PROCESSING, and the lease's end brings the job back."""
+    return conclude(attempt, _verdict(attempt))
+
+
+def conclude(attempt: Try, verdict: Verdict) -> str:
+    """Write how a try ended, and tell it. The word for it. Raises Unavailable."""
     job, worker, bill = attempt.job, attempt.worker, attempt.bill
-    verdict = _verdict(attempt)
     policy = policy_of(worker.tasks.get(job.type), worker.limits.retry)
     change = settle(
         job, verdict, bill=bill, policy=policy, limits=worker.limits, now=worker.now(), draw=worker.draw
@@ -86,9 +89,9 @@ def execute(attempt: Try) -> str:
             name = "fenced_out"
             _book_late(attempt, record)
         case _ if isinstance(verdict, Failed) and verdict.anew == "sample" and job.sample == 0:
-            _forget(attempt)
+            forget(attempt)
     open_s = int(seconds_between(job.deadline_at, worker.now())) + worker.limits.deadline_s  # since it could start
-    attempt.notice(name, cost_micros=bill.cost, calls=bill.calls, open_s=open_s, **_reason(verdict))
+    attempt.notice(name, cost_micros=bill.cost, calls=bill.calls, open_s=open_s, **reason(verdict))
     return name
 
 
@@ -108,22 +111,32 @@ def _verdict(attempt: Try) -> Verdict:
 
 def _run(attempt: Try, task: Task) -> Verdict:
     job, worker = attempt.job, attempt.worker
-    result = task.run(_input(job, task, worker), _context(attempt, task))
-    try:
-        written = canonical(result)
-        written.encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        return Failed(changes.error("INVALID_OUTPUT", f"the task returned what is not JSON: {error}"), final=True)
-    wrong = task.check_output(json.loads(written))
-    if wrong:
-        return Failed(changes.error("OUTPUT_REJECTED", f"{wrong.pointer or '/'}: {wrong.detail}"), anew="sample")
-    key, body = ids.result_key(job.tenant, job.id, job.attempt), written.encode()
+    task_input = accepted_input(job, task.check_input, worker.inputs, worker.uploads, worker.limits)
+    body = result_of(task, task_input, context(attempt, task, recorder=_recorder(attempt)))
+    if isinstance(body, Failed):
+        return body
+    key = ids.result_key(job.tenant, job.id, job.attempt)
     worker.results.put(key, body)
     attempt.notice("stored", key=key, bytes=len(body))
     return Done(len(body))
 
 
-def _context(attempt: Try, task: Task) -> Context:
+def result_of(task: Task, task_input: Any, ctx: Context) -> bytes | Failed:
+    """What a task gives for this input, as it is stored; or why that is no result. Raises what the task raises."""
+    result = task.run(task_input, ctx)
+    try:
+        written = canonical(result)
+        body = written.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        return Failed(changes.error("INVALID_OUTPUT", f"the task returned what is not JSON: {error}"), final=True)
+    wrong = task.check_output(json.loads(written))
+    if wrong:
+        return Failed(changes.error("OUTPUT_REJECTED", f"{wrong.pointer or '/'}: {wrong.detail}"), anew="sample")
+    return body
+
+
+def context(attempt: Try, task: Task, *, scope: Sequence[str] = (), recorder: Recorder | None = None) -> Context:
+    """What the task is given beside its input. `scope`: whose effects these are, where a job has several tasks."""
     job, worker = attempt.job, attempt.worker
     model = AskingModel(
         job,
@@ -135,14 +148,14 @@ def _context(attempt: Try, task: Task) -> Context:
         limits=worker.limits,
         notice=attempt.notice,
         bill=attempt.bill,
-        recorder=_recorder(attempt),
+        recorder=recorder,
     )
     return Context(
         job_id=job.id,
         tenant=job.tenant,
         attempt=job.attempt,
         model=model,
-        effect=Acting(job, worker.effects, attempt.notice).effect,
+        effect=Acting(job, worker.effects, attempt.notice, scope=scope).effect,
         mail=worker.mailer,
         fetch=lambda key: _fetch(worker.inputs, job.tenant, key),
         remaining_s=attempt.remaining_s,
@@ -162,25 +175,6 @@ def _own_fields(text: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     return {"text": text, **{f"{n}_" if n in ("text", "job", "step") else n: value for n, value in fields.items()}}
 
 
-def _input(job: Job, task: Task, worker: Worker) -> Any:
-    """The job's input; from S3 it must be, to the byte, what was accepted. Only an upload was not checked before."""
-    if job.upload is not None:
-        found = input_of(job.upload, worker.uploads, worker.limits)
-        wrong = task.check_input(found)
-        if wrong:
-            raise Permanent(f"{wrong.pointer or '/'}: {wrong.detail}", "INVALID_INPUT")
-        return found
-    if job.input is not None:
-        return json.loads(job.input)
-    try:
-        body = worker.inputs.get(ids.input_key(job.tenant, job.id, job.body_sha))
-    except Missing as error:
-        raise Permanent("the input is no longer in the inputs bucket", "INPUT_MISSING") from error
-    if hashlib.sha256(body).hexdigest() != job.body_sha:
-        raise Permanent("the input in the inputs bucket is not what was accepted: its hash differs", "INPUT_CHANGED")
-    return json.loads(body)["input"]
-
-
 def _fetch(inputs: Inputs, tenant: str, key: str) -> bytes:
     if len(key.encode()) > 900 or set(key.split("/")) & {"", ".", ".."}:
         raise Permanent(f"{key[:80]!r} is no key: names joined by single slashes, at most 900 bytes", "INVALID_KEY")
@@ -190,7 +184,7 @@ def _fetch(inputs: Inputs, tenant: str, key: str) -> bytes:
         raise NotReady(f"{key} is not in the inputs bucket yet") from error
 
 
-def _forget(attempt: Try) -> None:
+def forget(attempt: Try) -> None:
     """The record says that these answers were rejected; now they leave the cache. Failing here costs one more
     rejection by whoever reads them next, no more."""
     for answer, by in attempt.bill.used:
@@ -211,7 +205,7 @@ def _book_late(attempt: Try, record: Mapping[str, Any] | None) -> None:
         attempt.notice("late_cost_not_booked", cost_micros=attempt.bill.cost, detail=str(trouble))
 
 
-def _reason(verdict: Verdict) -> Mapping[str, Any]:
+def reason(verdict: Verdict) -> Mapping[str, Any]:
     """For the log. What a task's own exception says may quote its input: its kind must do."""
     if isinstance(verdict, Done):
         return {}

@@ -102,7 +102,32 @@ def input_key(tenant: str, job_id: str, body_sha: str) -> str:
 
 def result_key(tenant: str, job_id: str, attempt: int) -> str:
     """Under the attempt: two holders never write one object."""
-    return f"{names.RESULTS_PREFIX}{tenant}/{job_id}/{attempt}"
+    return f"{job_objects(tenant, job_id)}{attempt}"
+
+
+def execution_name(job_id: str, run: int) -> str:
+    """64 characters of those that Step Functions takes: whoever starts this run of this job starts the same one."""
+    return sha256_of(["execution", job_id, run])
+
+
+def run_result_key(tenant: str, job_id: str, run: int) -> str:
+    """What a run has collected: a collector that is repeated writes the same object."""
+    return f"{job_objects(tenant, job_id)}run-{run}"
+
+
+def part_key(tenant: str, job_id: str, branch: str, sha: str) -> str:
+    """What a branch gave for this very question (`part_sha`), in whichever run it did."""
+    return f"{job_objects(tenant, job_id)}parts/{branch}/{sha}"
+
+
+def part_sha(branch: str, task: str, written_input: str) -> str:
+    """32 digits that tell a branch's question: its name, its task and its input as canonical JSON."""
+    return sha256_of([branch, task, written_input])[:32]
+
+
+def job_objects(tenant: str, job_id: str) -> str:
+    """The prefix of all results of a job."""
+    return f"{names.RESULTS_PREFIX}{tenant}/{job_id}/"
 
 
 def answer_key(tenant: str, key: str) -> str:

@@ -24,7 +24,11 @@ class Job:
     """A job as its record says. Times are UTC instants, money is micro-dollars, `input` is canonical JSON text
     or None when it was too large and lies in S3 under the tenant, the job and `body_sha`, or is an `upload`: the object
     {key, version, etag, bytes} of the uploads bucket. `source`: what the event came from, empty for `POST /jobs`.
-    `stream`: its text is shown while it comes. `callback_url`: where its end is delivered to, empty for nowhere."""
+    `stream`: its text is shown while it comes. `callback_url`: where its end is delivered to, empty for nowhere.
+
+    Of a workflow: `parts`, what became of each branch in the run `parts_run` (core/workflows/parts.py), None while none
+    was ever started; `runs`, executions of this opening that ended badly; `partial`, completed without all parts;
+    `booked_by`, whose cost was booked last, by branch: in whichever run that was."""
 
     id: str
     tenant: str
@@ -62,6 +66,12 @@ class Job:
     result_key: str | None = None
     result_bytes: int | None = None
     error: Mapping[str, str] | None = None
+    parts: Mapping[str, Mapping[str, Any]] | None = None
+    parts_run: int | None = None
+    runs: int = 0
+    partial: bool = False
+    progress_at: Instant | None = None
+    booked_by: Mapping[str, str] | None = None
     history: tuple[Mapping[str, Any], ...] = ()
     history_left_out: int = 0
 
@@ -82,6 +92,7 @@ RECORD_FIELDS = frozenset(one.name for one in fields(Job)) - {"id"} | {
 
 _INSTANTS = (
     "created_at", "not_before", "deadline_at", "claimed_at", "lease_until", "finished_at", "handed_over_at", "due_at",
+    "progress_at",
 )  # fmt: skip
 _KINDS: Mapping[type, tuple[str, ...]] = {
     str: ("tenant", "type", "status", "body_sha", "input", "trace_id", "claim_id", "result_key", "source",
@@ -90,9 +101,10 @@ _KINDS: Mapping[type, tuple[str, ...]] = {
     int: (
         "attempt", "tries", "crashes", "run", "sample", "unusable", "waits", "backoff_ms", "cost", "late_cost",
         "expires_at", "result_bytes", "history_left_out",
+        "parts_run", "runs",
     ),
-    bool: ("fresh", "urgent", "stream"),
-    dict: ("error", "upload"),
+    bool: ("fresh", "urgent", "stream", "partial"),
+    dict: ("error", "upload", "parts", "booked_by"),
 }  # fmt: skip
 
 
@@ -108,12 +120,21 @@ def from_record(record: Mapping[str, Any]) -> Job:
             raise UnreadableRecord(f"{record['pk']}: held by nobody: PROCESSING without lease_until")
         if "error" in values:
             _ = [_plain(values["error"], name, str) for name in ("code", "message")]
+        for part in values.get("parts", {}).values():
+            _part(part)
         if "upload" in values:
             _ = [_plain(values["upload"], name, str) for name in ("key", "version", "etag")]
         instants: dict[str, Any] = {name: times.instant(record[name]) for name in _INSTANTS if name in record}
         return Job(id=record["pk"], history=tuple(record.get("history", ())), **values, **instants)
     except (KeyError, TypeError, ValueError, AttributeError) as broken:
         raise UnreadableRecord(f"{record.get('pk', '?')}: {type(broken).__name__}: {broken}") from broken
+
+
+def _part(entry: Mapping[str, Any]) -> None:
+    """Whoever shows a workflow's branches must be able to read them."""
+    _plain(entry, "state", str)
+    if "at" in entry:
+        times.instant(entry["at"])
 
 
 def _plain(record: Mapping[str, Any], name: str, kind: type) -> Any:

@@ -12,12 +12,11 @@ from lambdas.core import changes, ids
 from lambdas.core.job import Job, from_record
 from lambdas.core.lookup import job_in, job_of, record_of
 from lambdas.core.policy import Limits
-from lambdas.core.ports import Applied, JobStore, Now, Objects, Refused, Unavailable, Uploads
+from lambdas.core.ports import Applied, Folders, JobStore, Now, Objects, Refused, Unavailable, Uploads
 from lambdas.core.problems import Problem, bad_request, not_found, wrong_state
 from lambdas.core.streaming.ports import Chunks
 
 CANCEL_LOOKS = 5  # what changes five times while it is cancelled changes for ever
-OBJECTS_AT_ONCE = 1_000  # keys of one request to S3
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Office:
 
     store: JobStore
     inputs: Objects
-    results: Objects
+    results: Folders
     uploads: Uploads
     chunks: Chunks
     limits: Limits
@@ -145,14 +144,11 @@ def _bury(job: Job, office: Office) -> Mapping[str, Any] | Problem:
 
 
 def _remove_objects(tombstone: Mapping[str, Any], office: Office) -> None:
-    """By names that the tombstone alone tells, so that nothing need be listed. A worker that comes late may still store
-    a result, which nothing points to; the bucket's lifecycle ends it."""
+    """All results lie in one folder: of each attempt, of each run and of its branches, whose names the tombstone does
+    not tell. A worker that comes late may still store one, which nothing points to; the bucket's lifecycle ends it."""
     tenant, job_id = tombstone["tenant"], tombstone["pk"]
     office.inputs.delete_many([ids.input_key(tenant, job_id, tombstone["body_sha"])])
-    attempts = range(1, tombstone["attempt"] + 1)
-    for start in range(0, len(attempts), OBJECTS_AT_ONCE):
-        batch = attempts[start : start + OBJECTS_AT_ONCE]
-        office.results.delete_many([ids.result_key(tenant, job_id, attempt) for attempt in batch])
+    office.results.delete_folder(ids.job_objects(tenant, job_id))
     upload = tombstone.get("upload")
     if upload:
         own = upload["key"].rpartition("/")[2] == job_id  # announced: whatever was sent to that name is this job's

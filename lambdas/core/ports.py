@@ -118,6 +118,12 @@ class Objects(Protocol):
         """At most 1,000; what is not there is as good as gone. Raises Unavailable."""
 
 
+class Folders(Protocol):
+    def delete_folder(self, prefix: str) -> None:
+        """Every object whose key begins so; the prefix ends with a slash. Raises Unavailable, perhaps with some of them
+        gone."""
+
+
 class Uploads(Protocol):
     def delete(self, key: str, version: str) -> None:
         """This version of an object; all that there are of it when `version` is empty. Raises Unavailable."""

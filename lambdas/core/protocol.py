@@ -11,18 +11,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lambdas.contracts.names import CANCELLED, COMPLETED, DELETED, FAILED, FINAL, OPEN, PENDING, PROCESSING
-from lambdas.core.conditions import Absent, Compare, Condition, In, Param, both, either, equal, holds
+from lambdas.core.conditions import Absent, Compare, Condition, In, Param, both, either, equal, holds, path
 
 MINE = both(equal("status", PROCESSING), equal("attempt", Param("attempt")), equal("claim_id", Param("claim_id")))
 SEEN = both(equal("status", Param("seen_status")), equal("attempt", Param("seen_attempt")))
 LAPSED = both(equal("status", PROCESSING), Compare("lease_until", "<", Param("now")))
 NOT_HELD = either(Compare("status", "<>", PROCESSING), Compare("lease_until", "<", Param("now")))
+THIS_RUN = equal("run", Param("run"))
+WORKED_ON = In("status", (PENDING, PROCESSING))  # a job whose execution runs may have been reaped by mistake
 CLAIMABLE = either(both(equal("status", PENDING), Compare("not_before", "<=", Param("soon"))), LAPSED)
 
 
 def _left_in(status: str) -> Condition:
     """The holder's own write, seen again: same attempt, same claim, the status it left."""
     return both(equal("status", status), equal("attempt", Param("attempt")), equal("claim_id", Param("claim_id")))
+
+
+_PART_BY, _BOOKED_BY = "parts.:branch.by", "booked_by.:branch"
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,73 @@ _ROWS = (
         both(equal("status", PENDING), equal("attempt", Param("seen_attempt"))),
     ),
     Rule("push_due", "15", OPEN, None, SEEN),
+    # jobs whose work is an execution of a state machine, named by job and run
+    Rule(
+        "prepare",
+        "13",
+        (PROCESSING,),
+        None,
+        both(MINE, Compare("parts_run", "<>", Param("run"))),
+        MINE,  # refused to its holder: prepared already
+    ),
+    Rule("adopt", "13", (PROCESSING,), None, MINE),
+    Rule("extend", "15", (PROCESSING,), None, SEEN),
+    Rule(
+        "part",
+        "14",
+        (PENDING, PROCESSING),
+        None,
+        both(
+            WORKED_ON,
+            THIS_RUN,
+            equal("parts_run", Param("run")),
+            either(Absent(_PART_BY), equal(_PART_BY, Param("seen_by"))),  # nobody else has written since it was read
+        ),
+        equal(_BOOKED_BY, Param("by")),
+    ),
+    Rule(
+        "late_part",
+        "14",
+        (*OPEN, *FINAL),
+        None,
+        both(
+            Compare("parts_run", ">=", 0),  # a tombstone has none
+            either(Absent(_BOOKED_BY), equal(_BOOKED_BY, Param("seen_booked"))),
+        ),
+        equal(_BOOKED_BY, Param("by")),
+    ),
+    Rule(
+        "collect",
+        "14",
+        (PENDING, PROCESSING),
+        COMPLETED,
+        both(WORKED_ON, THIS_RUN),
+        both(equal("status", COMPLETED), THIS_RUN),
+    ),
+    Rule(
+        "fall_short",
+        "14",
+        (PENDING, PROCESSING),
+        FAILED,
+        both(WORKED_ON, THIS_RUN),
+        both(equal("status", FAILED), THIS_RUN),
+    ),
+    Rule(
+        "run_again",
+        "14",
+        (PROCESSING,),
+        PENDING,
+        both(equal("status", PROCESSING), THIS_RUN),
+        both(equal("status", PENDING), equal("run", Param("next_run"))),
+    ),
+    Rule(
+        "give_up",
+        "14",
+        (PROCESSING,),
+        FAILED,
+        both(equal("status", PROCESSING), THIS_RUN),
+        both(equal("status", FAILED), equal("run", Param("next_run"))),
+    ),
 )
 
 RULES: Mapping[str, Rule] = {rule.name: rule for rule in _ROWS}
@@ -113,7 +185,15 @@ class Change:
 
     def applied_to(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """The record after this write, as the store would answer it."""
-        after = {**record, **self.sets}
+        after = dict(record)
+        for name, value in self.sets.items():
+            after = _with(after, path(name, self.params), value)
         for name, amount in self.adds.items():
             after[name] = after.get(name, 0) + amount
         return {name: value for name, value in after.items() if name not in self.removes}
+
+
+def _with(record: Mapping[str, Any], steps: tuple[str, ...], value: Any) -> dict[str, Any]:
+    """A copy with this value at the end of the path; what it leads through must be there, as in the store."""
+    first, *others = steps
+    return {**record, first: _with(record[first], tuple(others), value) if others else value}

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lambdas.contracts.names import FAILED, PENDING
-from lambdas.core import times
+from lambdas.contracts.names import CANCELLED, FAILED, PENDING
+from lambdas.core import ids, times
 from lambdas.core.envelope import DEAD_LETTERED, DISPATCHED, envelope, written
 from lambdas.core.job import Job
 from lambdas.core.policy import DISPATCH_DELAY_MAX_S, SKEW_S
@@ -20,9 +20,11 @@ _WHAT_MATTERS = ("status", "attempt", "not_before")
 
 @dataclass(frozen=True)
 class Route:
-    """What to send, in this order: work; letter, event, and then the record is marked as handed over."""
+    """What to do, in this order: work; stop, letter, event, and then the record is marked as handed over. `stop`: the
+    name of an execution that may still run, empty for none."""
 
     work: Message | None = None
+    stop: str = ""
     letter: Message | None = None
     event: Message | None = None
 
@@ -41,8 +43,19 @@ def route(job: Job, now: Instant) -> Route:
     if job.status == PENDING:
         return Route(work=work_message(job, now))
     if job.is_final:
-        return Route(letter=letter(job, now) if job.status == FAILED else None, event=event(job, now))
+        return Route(
+            stop=stopped_by(job),
+            letter=letter(job, now) if job.status == FAILED else None,
+            event=event(job, now),
+        )
     return Route()
+
+
+def stopped_by(job: Job) -> str:
+    """The execution that a cancellation ends: that of the run in which the job was cancelled, if one was ever prepared.
+    What a later opening starts has another name."""
+    prepared = job.parts is not None and job.parts_run == job.run
+    return ids.execution_name(job.id, job.run) if job.status == CANCELLED and prepared else ""
 
 
 def work_message(job: Job, now: Instant) -> Message | None:
@@ -112,6 +125,9 @@ def event(job: Job, now: Instant) -> Message:
         "result": {"key": job.result_key, "bytes": job.result_bytes} if job.result_key else None,
         "error": dict(job.error) if job.error else None,
         **({"callback": True} if job.callback_url else {}),  # else nobody need read the record for it
+        **({"partial": True} if job.partial else {}),
     }
     attributes = {"event_type": event_type, "tenant": job.tenant, "type": job.type, "status": job.status}
+    if job.partial:  # for whoever subscribes to results that have all their parts, or to the others
+        attributes["partial"] = "true"
     return Message(written(envelope(job, event_type, payload, now)), attributes, job.tenant)

@@ -113,7 +113,7 @@ def settle(
                 return changes.fail(job, now=now, why=over, cost=bill.cost, limits=limits)
             wait = policy.wait_s(job.waits + 1, previous_s, draw) if seconds is None else seconds
             until = after(now, wait)
-            refund = _is_free(why, bill)
+            refund = is_free(why, bill)
             return changes.park(job, now=now, until=until, why=why, cost=bill.cost, refund=refund, limits=limits)
         case Failed(why, final, anew):
             asked = job.sample + job.unusable + 1
@@ -128,12 +128,12 @@ def _no_more_waiting(job: Job, why: Why, bill: Bill, policy: RetryPolicy, now: I
     last = f"{why['code']}: {why['message']}"
     if now >= job.deadline_at:
         return changes.error("DEADLINE_EXCEEDED", last)
-    if not _is_free(why, bill) and job.tries >= policy.max_attempts:
+    if not is_free(why, bill) and job.tries >= policy.max_attempts:
         return changes.error("ATTEMPTS_EXHAUSTED", last)
     return None
 
 
-def _is_free(why: Why, bill: Bill) -> bool:
+def is_free(why: Why, bill: Bill) -> bool:
     """Whether this wait gives its try back: nothing was billed for nothing, and a task that ran out of time got at
     least one new answer; else it would run out of time for ever."""
     idle = why["code"] == "OUT_OF_TIME" and bill.calls == 0

@@ -16,6 +16,7 @@ from lambdas.core import ids, times
 from lambdas.core.job import Job, UnreadableRecord, from_record
 from lambdas.core.ports import JobStore
 from lambdas.core.problems import Problem, bad_request
+from lambdas.core.workflows import progress
 
 LIST_DEFAULT, LIST_MAX = 20, 100
 
@@ -86,19 +87,31 @@ def job(found: Job) -> dict[str, Any]:
         shown["error"] = dict(found.error)
     if found.status == COMPLETED:
         shown["result_bytes"] = found.result_bytes
+    return shown | _of_a_workflow(found)
+
+
+def _of_a_workflow(found: Job) -> dict[str, Any]:
+    """How far it is, and whether its result lacks parts: that is never left unsaid."""
+    shown: dict[str, Any] = {}
+    come = progress.progress_of(found)
+    if come:
+        shown["progress"] = come.shown()
+    if found.partial:
+        shown["partial"] = True
     return shown
 
 
 def timeline(found: Job, told: tuple[list[dict[str, Any]], int] = ([], 0)) -> dict[str, Any]:
-    """Everything that happened, in order: receipt to delivery. `told`: lines about its deliveries, and how many of them
-    are left out."""
+    """Everything that happened, in order: receipt to delivery; of each branch the last that became of it. `told`: lines
+    about its deliveries, and how many of them are left out."""
     events = [dict(line) for line in found.history]
     if found.status == PROCESSING and found.claimed_at:
         events.append({"at": times.text(found.claimed_at), "what": "claimed", "attempt": found.attempt})
     if found.handed_over_at:
         events.append({"at": times.text(found.handed_over_at), "what": "handed_over", "attempt": found.attempt})
     lines, left_out = told
-    events = list(heapq.merge(events, lines, key=lambda line: str(line["at"])))  # neither changes its own order
+    of_branches = progress.lines(found)
+    events = list(heapq.merge(events, of_branches, lines, key=lambda line: str(line["at"])))  # each in its own order
     return {
         "job_id": found.id,
         "status": found.status,

@@ -22,7 +22,7 @@ from lambdas.core.inbox import binary_events
 from lambdas.core.inbox.upload_forms import Counter, offer
 from lambdas.core.intake import Accepted, Door, Submission, accept
 from lambdas.core.problems import Problem
-from lambdas.tasks import types
+from lambdas.tasks import job_types
 
 EVENTS = "POST /events/"
 
@@ -39,7 +39,7 @@ class Parts:
 
 def build(environment: Environment) -> Parts:
     log = StepLog("accept")
-    checks, broken = types()
+    checks, broken = job_types()
     for type_, why in broken.items():
         log.trouble("broken_task", type=type_, detail=why)
     limits, s3 = environment.limits, client("s3", door=True)

@@ -25,7 +25,7 @@ from lambdas.core.letters.dead_letters import Boxes, InTime
 from lambdas.core.ports import JobStore, Ledger, Results, Sender, Unavailable
 from lambdas.core.problems import Problem
 from lambdas.core.sweeping import asking
-from lambdas.tasks import types
+from lambdas.tasks import job_types
 
 ANSWER_S = 8.0  # kept free of looking: to give back what was hidden, and to answer
 OPERATION_ID = re.compile(r"[0-9a-f]{32}")
@@ -75,7 +75,7 @@ def build(environment: Environment) -> Parts:
         store=DynamoJobStore(client("dynamodb"), table),
         boxes=dead_letters_of(environment),
         queues=queues_of(environment),
-        fits=Fits(environment.sources, types()[0]),
+        fits=Fits(environment.sources, job_types()[0]),
         functions=LambdaFunctions(client("lambda")),
         redrive_function=environment.text(names.REDRIVE_FUNCTION),
         sweep_function=environment.text(names.SWEEP_FUNCTION),

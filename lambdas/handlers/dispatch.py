@@ -14,6 +14,7 @@ from lambdas.adapters.attributes import from_item
 from lambdas.adapters.clients import client
 from lambdas.adapters.dynamodb import DynamoJobStore
 from lambdas.adapters.environment import Environment, on_start
+from lambdas.adapters.executions import executions_of
 from lambdas.adapters.log import StepLog, emit_metrics
 from lambdas.adapters.outbox import AwsOutbox, outbox_of
 from lambdas.adapters.sqs import SqsQueue
@@ -26,12 +27,14 @@ from lambdas.core.routing import changed
 from lambdas.core.webhooks import delivery as deliveries
 from lambdas.core.webhooks import routing
 from lambdas.core.webhooks.delivery import Delivery
+from lambdas.core.workflows.ports import Executions
 
 
 @dataclass(frozen=True)
 class Parts:
     store: JobStore
     outbox: AwsOutbox
+    executions: Executions
     deliveries: SqsQueue
     own_letters: SqsQueue
     log: StepLog
@@ -41,6 +44,7 @@ def build(environment: Environment) -> Parts:
     return Parts(
         store=DynamoJobStore(client("dynamodb"), environment.text(names.JOBS_TABLE)),
         outbox=outbox_of(environment),
+        executions=executions_of(environment),
         deliveries=SqsQueue(client("sqs"), environment.text(names.DELIVERIES_QUEUE_URL)),
         own_letters=SqsQueue(client("sqs"), environment.text(names.DISPATCH_DLQ_URL)),
         log=StepLog("dispatch"),
@@ -98,7 +102,12 @@ def _told(jobs: Sequence[tuple[str, Job]]) -> list[str]:
     """Numbers of the records whose job somebody has not heard of."""
     own = parts()
     sent = dispatch(
-        [job for _, job in jobs], now=clock.now(), outbox=own.outbox, store=own.store, notice=own.log.notice
+        [job for _, job in jobs],
+        now=clock.now(),
+        outbox=own.outbox,
+        store=own.store,
+        executions=own.executions,
+        notice=own.log.notice,
     )
     return [jobs[position][0] for position in sorted(sent.failed)]
 

@@ -25,7 +25,7 @@ from lambdas.core.inbox.uploads import Yard
 from lambdas.core.inbox.webhooks import Reception
 from lambdas.core.intake import Door
 from lambdas.core.ports import Unavailable
-from lambdas.tasks import types
+from lambdas.tasks import job_types
 
 ENOUGH_MS = 8_000  # two stores that stay silent take less; a message that is not begun is not half settled
 
@@ -38,7 +38,7 @@ class Parts:
 
 def build(environment: Environment) -> Parts:
     log = StepLog("ingest")
-    checks, broken = types()
+    checks, broken = job_types()
     for type_, why in broken.items():
         log.trouble("broken_task", type=type_, detail=why)
     dynamodb, s3 = client("dynamodb", door=True), client("s3", door=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from lambdas.adapters.clients import client, single_attempt_client
 from lambdas.adapters.deliveries import DynamoDeliveries
 from lambdas.adapters.dynamodb import DynamoJobStore
 from lambdas.adapters.environment import Environment, on_start
+from lambdas.adapters.executions import executions_of
 from lambdas.adapters.functions import LambdaFunctions
 from lambdas.adapters.inventory import DynamoInventory
 from lambdas.adapters.ledger import DynamoLedger
@@ -28,6 +30,7 @@ from lambdas.adapters.sqs import SqsQueue
 from lambdas.adapters.sqs_letters import dead_letters_of, queues_of
 from lambdas.contracts import names
 from lambdas.contracts.sources import Source
+from lambdas.contracts.workflows import load as workflows_of_this_build
 from lambdas.core import times
 from lambdas.core.changes import LEASE_MARGIN_S
 from lambdas.core.inbox.listing import Ask, Page
@@ -43,6 +46,7 @@ from lambdas.core.sweeping.asking import DELIVERIES, DRIFT, LETTERS, STUCK, Orde
 from lambdas.core.sweeping.deliveries import GIVEN_UP, Deliveries
 from lambdas.core.sweeping.drift import Drift
 from lambdas.core.sweeping.listed import Absent, Listed
+from lambdas.core.sweeping.machines import Machines
 from lambdas.core.sweeping.report import Part, Report, Stepwise
 from lambdas.core.sweeping.rounds import Rounds
 from lambdas.core.sweeping.stuck import Stuck
@@ -52,7 +56,7 @@ from lambdas.core.times import Instant
 from lambdas.core.webhooks.delivery import DeliveryLimits
 from lambdas.sources import PLUGIN, BadPlugin
 from lambdas.sources import load as load_plugin
-from lambdas.tasks import load, types
+from lambdas.tasks import job_types, load
 
 UNKNOWN = 1_000_000
 USUAL = (STUCK, DELIVERIES, LETTERS)
@@ -120,7 +124,7 @@ class _Kit:
         return self.environment.number(names.SWEEP_PAGE, 1_000)
 
     def door(self) -> Door:
-        checks, _ = types()
+        checks, _ = job_types()
         inputs = S3Objects(client("s3"), self.text(names.INPUTS_BUCKET))
         return Door(self.store, inputs, checks, self.environment.limits, clock.now, lambda: uuid.uuid4().hex)
 
@@ -159,12 +163,28 @@ def _stuck(kit: _Kit) -> Stuck:
     for type_, why in broken.items():
         kit.log.trouble("broken_task", type=type_, detail=why)
 
+    workflows, unusable = workflows_of_this_build()
+    for type_, why in unusable.items():
+        kit.log.trouble("broken_workflow", type=type_, detail=why)
+
     def max_tries(job: Job) -> int:
-        """Of a task that is not here (a deploy is under way, or it is broken) the worker decides, or the deadline."""
+        """Of what is not here (a deploy is under way, or it is broken) the worker decides, or the deadline."""
+        if job.type in workflows:
+            return limits.retry.max_attempts
         task = tasks.get(job.type)
         return policy_of(task, limits.retry).max_attempts if task else UNKNOWN
 
-    return Stuck(kit.store, outbox, outbox.work, limits, clock.now, max_tries, kit.log.notice, kit.workers)
+    return Stuck(
+        store=kit.store,
+        outbox=outbox,
+        queue=outbox.work,
+        limits=limits,
+        now=clock.now,
+        max_tries=max_tries,
+        notice=kit.log.notice,
+        workers=kit.workers,
+        machines=Machines(executions_of(kit.environment), workflows, random.random),
+    )
 
 
 def _deliveries(kit: _Kit) -> Deliveries:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,23 +11,19 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 
 from lambdas.adapters import clock
-from lambdas.adapters.bedrock import BedrockModel
-from lambdas.adapters.chunks import DynamoChunks
-from lambdas.adapters.clients import brief_client, client, model_client, single_attempt_client
-from lambdas.adapters.dynamodb import DynamoJobStore
-from lambdas.adapters.effects import DynamoEffects
+from lambdas.adapters.clients import client
 from lambdas.adapters.environment import Environment, on_start
-from lambdas.adapters.idempotency import PowertoolsAnswers
+from lambdas.adapters.executions import executions_of
 from lambdas.adapters.log import StepLog, emit_metrics
 from lambdas.adapters.queue_events import at_once, delivery_in, records_of
-from lambdas.adapters.s3 import S3Objects, S3Uploads
-from lambdas.adapters.ses import NoMailer, SesMailer
 from lambdas.adapters.sqs import SqsQueue
-from lambdas.contracts import names
+from lambdas.adapters.working import Working, working
+from lambdas.contracts import names, workflows
 from lambdas.core import times
 from lambdas.core.batch import Delivery, Desk, Done, Early, Failed, handle, is_suspect
 from lambdas.core.execution import Worker
 from lambdas.core.tasks import most_tries
+from lambdas.core.workflows.starting import Starter
 from lambdas.tasks import load
 
 
@@ -43,45 +38,28 @@ class Lane:
 
 @dataclass(frozen=True)
 class Parts:
-    worker: Worker
-    answers: PowertoolsAnswers
-    effects: DynamoEffects
+    working: Working
+    starter: Starter
     work: Lane
     urgent: Lane
     log: StepLog
 
+    @property
+    def worker(self) -> Worker:
+        return self.working.worker
+
 
 def build(environment: Environment) -> Parts:
-    limits, log = environment.limits, StepLog("worker")
+    log = StepLog("worker")
     tasks, broken = load()
-    for type_, why in broken.items():
+    declared, wrong = workflows.load()
+    for type_, why in (*broken.items(), *wrong.items()):
         log.trouble("broken_task", type=type_, detail=why)
-    sqs, s3 = client("sqs"), client("s3")
-    results = S3Objects(s3, environment.text(names.RESULTS_BUCKET))
-    kept = client("dynamodb"), environment.text(names.ANSWERS_TABLE)
-    keep_days = environment.number(names.ANSWER_DAYS, limits.record_days)
-    answers = PowertoolsAnswers(*kept, results, keep_days=keep_days)
-    effects = DynamoEffects(*kept, keep_days=keep_days)
-    sender = environment.text(names.MAIL_FROM) if environment.has(names.MAIL_FROM) else ""
-    worker = Worker(
-        store=DynamoJobStore(client("dynamodb"), environment.text(names.JOBS_TABLE)),
-        inputs=S3Objects(s3, environment.text(names.INPUTS_BUCKET)),
-        uploads=S3Uploads(s3, environment.text(names.UPLOADS_BUCKET)),
-        results=results,
-        answers=answers,
-        effects=effects,
-        mailer=SesMailer(single_attempt_client("sesv2", 10), sender) if sender else NoMailer(),
-        model=BedrockModel(model_client(limits.model_timeout_s)),
-        model_id=environment.text(names.MODEL_ID),
-        chunks=DynamoChunks(brief_client("dynamodb"), environment.text(names.JOBS_TABLE)),
-        tasks=tasks,
-        limits=limits,
-        now=clock.now,
-        draw=random.random,
-    )
+    sqs = client("sqs")
     work = _lane(sqs, environment, names.WORK_QUEUE_URL, names.WORK_DLQ_URL)
     urgent = _lane(sqs, environment, names.URGENT_QUEUE_URL, names.URGENT_DLQ_URL)
-    return Parts(worker, answers, effects, work, urgent, log)
+    starter = Starter(declared, executions_of(environment))
+    return Parts(working(environment, tasks), starter, work, urgent, log)
 
 
 def _lane(sqs: Any, environment: Environment, queue: str, letters: str) -> Lane:
@@ -95,8 +73,7 @@ parts = on_start(build)
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     own = parts()
     own.log.started(context)
-    own.answers.invocation_started(context)
-    own.effects.invocation_started(context)
+    own.working.invocation_started(context)
     records = records_of(event)
     deliveries = [delivery_in(record, context) for record in records]
     ends = times.after(clock.now(), context.get_remaining_time_in_millis() / 1000)
@@ -119,7 +96,8 @@ def _lane_of(record: Mapping[str, Any], own: Parts) -> Lane:
 def _runner(own: Parts, lane: Lane, ends: datetime, waiting: list[int]) -> Callable[[Delivery], bool]:
     """Handles one delivery; False when SQS shall keep it. An error of ours never takes the batch with it. `waiting`
     gets the ages, in seconds, of jobs that have to wait."""
-    desk = Desk(own.worker, lane.letters, ends, most_tries(own.worker.tasks, own.worker.limits.retry))
+    bound = most_tries(own.worker.tasks, own.worker.limits.retry)
+    desk = Desk(own.worker, lane.letters, ends, bound, own.starter)
 
     def notice(step: str, **fields: Any) -> None:
         if step == "waits":

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lambdas.contracts.validation import Check, Violation, compile_schema
+from lambdas.contracts.workflows import load as load_workflows
+from lambdas.contracts.workflows import type_of
 from lambdas.core.tasks import DECLARATION, Declaration, Task
 
 T = TypeVar("T")
@@ -25,6 +27,19 @@ def types(folder: Path = HERE) -> tuple[dict[str, Check], dict[str, str]]:
     """The check of each task's input by type, and what is wrong with schemas that cannot be used. Imports no task:
     the door must not stand or fall with one."""
     return _each(folder, lambda place: compile_schema(_schema(place)["input"]))
+
+
+def job_types(folder: Path = HERE, workflows: Path | None = None) -> tuple[dict[str, Check], dict[str, str]]:
+    """The same of every job type: of the tasks, and of the workflows that are made of them. A task stands, whatever is
+    wrong with a workflow of its name."""
+    checks, broken = types(folder)
+    declared, wrong = load_workflows(workflows)
+    for type_, workflow in declared.items():
+        try:
+            checks[type_] = compile_schema(workflow.input_schema)
+        except Exception as error:
+            wrong[type_] = f"{type(error).__name__}: {error}"
+    return checks, {**wrong, **broken}
 
 
 def load(folder: Path = HERE, package: str = __name__) -> tuple[dict[str, Task], dict[str, str]]:
@@ -43,11 +58,6 @@ def _each(folder: Path, make: Callable[[Path], T]) -> tuple[dict[str, T], dict[s
         except (Exception, SystemExit) as error:
             broken[type_of(place)] = f"{type(error).__name__}: {error}"
     return made, broken
-
-
-def type_of(place: Path) -> str:
-    """`notify_by_email/` is the task `notify-by-email`."""
-    return place.name.replace("_", "-")
 
 
 def _load(place: Path, package: str) -> Task:

@@ -184,6 +184,13 @@ def _connections(call: Call) -> list[Need]:
     return [Need("execute-api:ManageConnections", connections_api.arn_of(call))]
 
 
+def _states(call: Call) -> list[Need]:
+    """Executions are permitted by their own ARNs, what starts and lists them by their state machine's."""
+    parameters = call.parameters
+    resource = parameters.get("executionArn") or parameters.get("stateMachineArn")
+    return [Need(f"states:{call.operation}", str(resource))] if resource else _other(call)
+
+
 _SERVICES: dict[str, Callable[[Call], list[Need]]] = {
     connections_api.SERVICE: _connections,
     "dynamodb": _dynamodb,
@@ -194,4 +201,5 @@ _SERVICES: dict[str, Callable[[Call], list[Need]]] = {
     "ses": _ses,
     "sns": _sns,
     "sqs": _sqs,
+    "states": _states,
 }

@@ -112,6 +112,9 @@ class Names:
             (f"arn:aws:execute-api:{stack.region}:{stack.account}:{api.ref}", _short(api.logical_id))
             for api in stack.of_type("AWS::ApiGatewayV2::Api")
         ]
+        for machine in stack.of_type("AWS::StepFunctions::StateMachine"):
+            executions = machine.attributes["Arn"].replace(":stateMachine:", ":execution:")
+            known.append((executions, f"{_short(machine.logical_id)}.executions"))
         self._resources = sorted(known, key=lambda pair: len(pair[0]), reverse=True)  # the longest first
 
     def role(self, arn: str) -> str:

@@ -103,14 +103,24 @@ class Functions:
     # --- invoking ------------------------------------------------------------------------------------------
 
     def invoke(
-        self, role: str, event: Any, *, wait_s: float = 30.0, trace_id: str = "", request_id: str = ""
+        self,
+        role: str,
+        event: Any,
+        *,
+        wait_s: float = 30.0,
+        trace_id: str = "",
+        request_id: str = "",
+        wanted: Callable[[], bool] = lambda: True,
     ) -> Invocation:
         """Run the function on `event`; throttled when it is paused, or busy for longer than `wait_s`. `request_id`: of
-        an invocation that is repeated."""
+        an invocation that is repeated. `wanted` is asked when there is room: whoever waited may be gone."""
         pool = self._pools[role]
         slot = None if pool.paused else pool.acquire(wait_s)
         if slot is None:
             return self._refuse(role, "paused" if pool.paused else f"{pool.limit} invocations at once are allowed")
+        if not wanted():
+            slot.release()
+            return throttled(role, "nobody waits for it any more")
         return self.use(slot, event, trace_id, request_id)
 
     def acquire(self, role: str, timeout_s: float) -> Slot | None:

@@ -129,17 +129,18 @@ def _parse(text: str) -> dict[str, Any]:
         raise BadPatternError(f"a filter pattern is no JSON: {text}") from error
     if not isinstance(pattern, dict) or not pattern:
         raise BadPatternError(f"a filter pattern must be an object with at least one key: {text}")
-    _check(pattern)
+    check(pattern)
     return pattern
 
 
-def _check(pattern: dict[str, Any]) -> None:
+def check(pattern: dict[str, Any]) -> None:
+    """BadPatternError for a pattern that AWS would refuse, or that is not understood here."""
     for key, rule in pattern.items():
         if key == "$or":
             for alternative in rule:
-                _check(alternative)
+                check(alternative)
         elif isinstance(rule, dict):
-            _check(rule)
+            check(rule)
         elif isinstance(rule, list) and rule:
             for single in rule:
                 _check_rule(key, single)

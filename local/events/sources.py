@@ -15,7 +15,7 @@ from local.aws.server import AwsServer
 from local.aws.streams import StreamReader
 from local.clock import VirtualClock
 from local.compute.environments import Functions
-from local.events import grants, streams
+from local.events import grants, rules, streams
 from local.events.asynchronous import AsyncInvoker, AsyncSettings
 from local.events.bells import QUEUES, STREAMS, Bell, Bells
 from local.events.invoke_api import InvokeApi
@@ -23,6 +23,7 @@ from local.events.lineage import Lineages
 from local.events.mapping import Mapping
 from local.events.notifications import Notifications
 from local.events.queues import QueueMapping
+from local.events.rules import Rules
 from local.events.schedules import Schedule, Schedules
 from local.events.streams import Reader, StreamMapping
 from local.stack.errors import TemplateError
@@ -65,6 +66,7 @@ class EventSources:
             functions, _async_settings(stack, functions), self._bell(), self.deliver, self._lineages
         )
         aws.players["lambda", "Invoke"] = InvokeApi(functions, self.invoker, self._lineages)
+        self.rules = Rules(rules.read(stack), self._invoke_later, lambda: self._bells.ring(QUEUES))
         now = clock.now()
         found = [
             Schedule(item.logical_id, {**item.properties, **item.attributes}, now)
@@ -108,6 +110,15 @@ class EventSources:
             self._exercise(role_arn, "sns:Publish", destination)
         else:
             raise NotImplementedError(f"destinations of the kind {kind} are not played on this machine")
+
+    def _invoke_later(self, arn: str, event: dict[str, Any]) -> bool:
+        """As EventBridge does: Lambda takes the event, and that is all that it hears of it."""
+        try:
+            role = self._functions.role(arn)
+        except KeyError:
+            return False
+        self.invoker.submit(role, event)
+        return True
 
     def _exercise(self, role_arn: str, action: str, resource: str) -> None:
         """What a part of AWS does in the name of a role of ours; that it may was checked at the start."""

@@ -14,8 +14,9 @@ from local.compute.environments import Functions
 from local.events.http import Answer, Request
 from local.events.mapping import Mapping
 from local.events.streams import StreamMapping
-from local.metrics import alarm, emf, functions, gateway, queues, topics
+from local.metrics import alarm, emf, executions, functions, gateway, queues, topics
 from local.metrics.alarms import Alarms
+from local.metrics.executions import ExecutionMetrics
 from local.metrics.functions import FunctionMetrics
 from local.metrics.gateway import GatewayMetrics
 from local.metrics.queues import QueueMetrics
@@ -40,6 +41,7 @@ class CloudWatch:
         self.functions = FunctionMetrics(self.store, names.__getitem__, self._now_s)
         self.gateway = GatewayMetrics(self.store, *_api(stack), self._now_s)
         self.topics = TopicMetrics(self.store, self._now_s)
+        self.executions = ExecutionMetrics(self.store, self._now_s)
         self.alarms = Alarms(_alarms(stack, _resources(stack)), self.store, self._now_s())
         self.queues = QueueMetrics(self.store, self._now_s, self.alarms.metrics(), stack.region)
         self._tidied_s = self._now_s()
@@ -118,10 +120,12 @@ def _resources(stack: Stack) -> Table[str, tuple[tuple[str, ...], list[dict[str,
     api, stage = _api(stack)
     queue_names = [one.attributes["QueueName"] for one in stack.of_type("AWS::SQS::Queue")]
     topic_names = [one.ref.rpartition(":")[2] for one in stack.of_type("AWS::SNS::Topic")]
+    machine_arns = [one.attributes["Arn"] for one in stack.of_type("AWS::StepFunctions::StateMachine")]
     return {
         functions.NAMESPACE: (functions.NAMES, [{"FunctionName": one.name} for one in definitions(stack)]),
         queues.NAMESPACE: (queues.NAMES, [{"QueueName": name} for name in queue_names]),
         gateway.NAMESPACE: (gateway.NAMES, [{"ApiId": api}, {"ApiId": api, "Stage": stage}]),
+        executions.NAMESPACE: (executions.NAMES, [{"StateMachineArn": arn} for arn in machine_arns]),
         topics.NAMESPACE: (topics.NAMES, [{"TopicName": name} for name in topic_names]),
     }
 

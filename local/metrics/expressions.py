@@ -32,6 +32,16 @@ def diff(series: Series) -> Series:
     return found
 
 
+def added(one: Series, other: Series) -> Series:
+    """By the period: where one of both is missing, so is the sum."""
+    return [None if a is None or b is None else a + b for a, b in zip(one, other, strict=True)]
+
+
+def divided(one: Series, other: Series) -> Series:
+    """By the period: where one of both is missing, or the divisor is zero, there is no value."""
+    return [None if a is None or not b else a / b for a, b in zip(one, other, strict=True)]
+
+
 @dataclass(frozen=True)
 class Expression:
     """A parsed one. `uses`: the ids of metrics in it."""
@@ -64,6 +74,10 @@ def _compiled(tree: ast.expr, text: str) -> Callable[[Mapping[str, Series]], Ser
         case ast.Call(func=ast.Name(id="FILL"), args=[inner, filler], keywords=[]):
             of, by = _compiled(inner, text), _filler(filler, text)
             return lambda series: fill(of(series), by)
+        case ast.BinOp(left=left, op=(ast.Add() | ast.Div()) as sign, right=right):
+            one, other = _compiled(left, text), _compiled(right, text)
+            both = added if isinstance(sign, ast.Add) else divided
+            return lambda series: both(one(series), other(series))
     raise TemplateError(f"{ast.unparse(tree)} in the expression {text!r} is not played on this machine")
 
 

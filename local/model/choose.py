@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from local.model.extract import Extract, Sentence
-from local.model.words import HINTS, NEUTRAL
+from local.model.words import HINTS, NEUTRAL, SHAPES, VAGUE
 
 _LIST: Final = re.compile(
     r"\b(?:categor(?:y|ies)|labels?|options?|choices|classes|types?|one of)\b[^:\n]{0,60}:[ \t]*([^\n]*)",
@@ -17,6 +17,11 @@ _LIST: Final = re.compile(
 _BULLET: Final = re.compile(r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]+([^\n:]{1,60})")
 _BETWEEN: Final = re.compile(r"\s*(?:[,;|/]|\bor\b|\band\b)\s*")
 _PART: Final = re.compile(r"[^\W_]+")
+
+_FEELINGS: Final = [
+    re.compile(rf"\b(?:{'|'.join(HINTS[name].split())})", re.IGNORECASE) for name in ("positive", "negative")
+]
+_DEGREES: Final = frozenset(("low", "minor", "medium", "normal", "moderate", "high", "major", "critical", "severe"))
 
 # Strings that are as good as an enumeration, by the name of their field.
 SCALES: Final = {
@@ -41,7 +46,26 @@ def score(value: Any, text: str) -> int:
     beginnings = _beginnings(value)
     lowered = text.lower()
     found = {start: len(re.findall(rf"\b{re.escape(start)}", lowered)) for start in beginnings}
-    return sum(min(count, 3) * beginnings[start] for start, count in found.items())
+    seen = sum(3 for shape in _shapes(value) if shape.search(text))
+    return seen + sum(min(count, 3) * beginnings[start] for start, count in found.items())
+
+
+def kind_of(name: str, values: Sequence[Any]) -> Any:
+    """The value that says what kind of thing has this name; None when it does not show."""
+    if not name or len(name) > 60:
+        return None
+    told = [(score(value, name), value) for value in values]
+    best = max(told, key=lambda pair: pair[0], default=(0, None))
+    if best[0]:
+        return best[1]
+    is_full_name = re.fullmatch(r"[A-Z][\w.'-]+(?: [A-Z][\w.'-]*){1,3}", name) is not None
+    return "person" if is_full_name and "person" in values else None
+
+
+def attitude(extract: Extract) -> float:
+    """From -1, all words of feeling are bad ones, to 1; near 0 where there are few of them for so long a text."""
+    good, bad = (len(words.findall(extract.text)) for words in _FEELINGS)
+    return (good - bad) / (good + bad + 2 + len(extract.sentences) / 10)
 
 
 def evidence(values: Sequence[Any], extract: Extract) -> Sentence | None:
@@ -49,6 +73,21 @@ def evidence(values: Sequence[Any], extract: Extract) -> Sentence | None:
     scored = [(sum(score(value, one.text) for value in values), one) for one in extract.ranked[:200]]
     best = max(scored, key=lambda pair: pair[0], default=None)
     return best[1] if best and best[0] else None
+
+
+def speaking(values: Sequence[Any], extract: Extract) -> Iterator[Sentence]:
+    """The sentences that say something for one of these values, in the order of the text."""
+    beginnings = {re.escape(start) for value in values for start in _beginnings(value)}
+    words = re.compile(rf"\b(?:{'|'.join(sorted(beginnings))})" if beginnings else r"(?!)", re.IGNORECASE)
+    shapes = [shape for value in values for shape in _shapes(value)]
+    for one in extract.sentences:
+        if words.search(one.text) or any(shape.search(one.text) for shape in shapes):
+            yield one
+
+
+def are_degrees(values: Sequence[Any]) -> bool:
+    """How much, not what: low, medium, high."""
+    return all(str(value).lower() in _DEGREES for value in values)
 
 
 def listed_options(name: str, instructions: str, user: str) -> list[str]:
@@ -61,9 +100,13 @@ def _beginnings(value: Any) -> dict[str, int]:
     for part in _PART.findall(str(value).lower()):
         hints = HINTS.get(part) or HINTS.get(part.removesuffix("s"), "")
         weights.update(dict.fromkeys(hints.split(), 1))
-        if len(part) > 2 and part not in NEUTRAL:
+        if len(part) > 2 and part not in NEUTRAL and part not in VAGUE:
             weights[part.removesuffix("s")] = 2
     return weights
+
+
+def _shapes(value: Any) -> list[re.Pattern[str]]:
+    return [SHAPES[part] for part in _PART.findall(str(value).lower()) if part in SHAPES]
 
 
 def _json_options(name: str, user: str) -> list[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import chain, count
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain, count, islice
 from typing import Any, Final
 
-from local.model.choose import SCALES, choose, evidence, listed_options
+from local.model.choose import SCALES, are_degrees, attitude, choose, evidence, kind_of, listed_options, speaking
 from local.model.extract import Extract, joined, shorten
 
 
@@ -27,6 +27,11 @@ _ACTIONS: Final = _named("action|to_?do|task|next_?step|follow_?up|request")
 _NAMES: Final = _named("entit|name|organi|place|location|product")
 _KEYWORDS: Final = _named("keyword|tag|topic|theme|label")
 _QUESTIONS: Final = _named("question")
+_SUBJECT: Final = _named("name|quote|passage|excerpt|snippet|text|title|value|term")
+_QUOTE: Final = _named("quote|passage|excerpt|snippet")
+_FEELING: Final = _named("sentiment|polarity|mood|tone|attitude|score")
+_CERTAINTY: Final = _named("confidence|certainty|probability|likelihood")
+_CERTAIN: Final = 0.75
 
 
 @dataclass(frozen=True)
@@ -46,15 +51,45 @@ class Content:
     instructions: str
     user: str
     detail: Detail
+    subject: str = ""  # what one object in a list is about
     _chosen: list[Any] = field(default_factory=list)  # values of enumerations: a reason explains them
     _turn: Iterator[int] = field(default_factory=count)  # fields without a known name get different sentences
 
     def choice(self, values: list[Any]) -> Any:
-        chosen = choose(values, self.extract)
+        chosen = kind_of(self.subject, values) or choose(values, self.extract)
         self._chosen.append(chosen)
         return chosen
 
+    def about(self, name: str, properties: Mapping[str, Any]) -> Iterator[Content]:
+        """For a list of objects with such properties: the same for each of the things that they are about."""
+        subjects = self._subjects(name, properties)
+        for subject, told in islice(subjects, 2 * self.detail.items):
+            yield replace(self, extract=Extract(told), subject=subject, _chosen=[], _turn=count())
+
+    def _subjects(self, name: str, properties: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """Each with the sentences that it is in. Passages are those that speak for a value of the first enumeration."""
+        enums = [one["enum"] for one in properties.values() if isinstance(one, Mapping) and one.get("enum")]
+        kinds = next((values for values in enums if not are_degrees(values)), None)
+        if kinds and any(_QUOTE.search(one) for one in properties):
+            return ((one.text, one.text) for one in speaking(kinds, self.extract))
+        if kinds and any(_NAME.search(one) for one in properties):
+            return self._named()
+        return ((text, text) for text in dict.fromkeys(self.texts(name)))
+
+    def _named(self) -> Iterator[tuple[str, str]]:
+        names = dict.fromkeys([*self.extract.names[: self.detail.items], *self.extract.speakers, *self.extract.figures])
+        sentences = self.extract.sentences
+        return ((one, next((told.text for told in sentences if one in told.attributed), one)) for one in names)
+
+    def share(self, name: str) -> float | None:
+        """How far up its scale a number of this name is, from 0 to 1; None for one that counts something."""
+        if _CERTAINTY.search(name):
+            return _CERTAIN
+        return (1 + attitude(self.extract)) / 2 if _FEELING.search(name) else None
+
     def text(self, name: str) -> str:
+        if self.subject and _SUBJECT.search(name):
+            return self.subject
         options = (
             listed_options(name, self.instructions, self.user) if _LISTED.search(name) else SCALES.get(name.lower())
         )

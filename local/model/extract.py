@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from local.model.words import FORM_LABELS, GRAVE, IMPERATIVES, NO_REQUEST, REQUEST, STOP, WEIGHTY
+from local.model.words import FORM_LABELS, GRAVE, IMPERATIVES, NO_REQUEST, REQUEST, SHAPES, STOP, WEIGHTY
 
 # "[02:07:52:58] CC: …", "LMP (EAGLE): …", "Jane Roe: …". Repetitions are bounded: the text is a stranger's.
 _UTTERANCE: Final = re.compile(
@@ -106,6 +106,12 @@ class Extract:
         """Capitalised names, the most frequent first."""
         found = Counter(name for _, line in self.lines for name in _NAME.findall(line) if name.lower() not in STOP)
         return [name for name, _ in found.most_common()]
+
+    @cached_property
+    def figures(self) -> list[str]:
+        """Dates and amounts, as they are written."""
+        shapes = (SHAPES["date"], SHAPES["amount"])
+        return list(dict.fromkeys(found for shape in shapes for found in shape.findall(self.text)))
 
     @cached_property
     def keywords(self) -> list[str]:

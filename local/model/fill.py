@@ -72,21 +72,37 @@ class _Filler:
         item = self._resolved(schema.get("items"))
         if item.get("enum"):
             return self._choices(item["enum"], max(least, min(1, most)))
+        if _kind(item) == "object" and item.get("properties") and depth < _DEEPEST:
+            return self._objects(item, name, depth, least, most)
         if not _is_free_text(item):
             wanted = max(least, min(1, most)) if depth < _DEEPEST else least
             return [self.value(item, name, depth + 1) for _ in range(wanted)]
         found = dict.fromkeys(_sized(text, item) for text in self._content.texts(name))
         return _padded(list(islice(found, max(least, min(most, self._content.most(name))))), least, item)
 
+    def _objects(self, item: dict[str, Any], name: str, depth: int, least: int, most: int) -> list[Any]:
+        """One for each thing that the text tells of; without any as few as may be."""
+        properties = {one: self._resolved(schema) for one, schema in item["properties"].items()}
+        contents = islice(self._content.about(name, properties), most)
+        found = [_Filler(self._root, content).value(item, name, depth + 1) for content in contents]
+        return [*found, *(self.value(item, name, depth + 1) for _ in range(least - len(found)))]
+
     def _choices(self, values: list[Any], wanted: int) -> list[Any]:
         first = self._content.choice(values)
         return [first, *(value for value in values if value != first), *values * wanted][:wanted]
 
     def _integer(self, schema: dict[str, Any], name: str, depth: int) -> int | float:
-        return numbers.within(schema, "integer", self._content.number(name))
+        return numbers.within(schema, "integer", self._wanted(schema, name))
 
     def _number(self, schema: dict[str, Any], name: str, depth: int) -> int | float:
-        return numbers.within(schema, "number", self._content.number(name))
+        return numbers.within(schema, "number", self._wanted(schema, name))
+
+    def _wanted(self, schema: Mapping[str, Any], name: str) -> float:
+        """A place on the scale that the schema gives, where the name is that of a scale; else a count."""
+        share, low, high = self._content.share(name), schema.get("minimum"), schema.get("maximum")
+        if share is None or low is None or high is None:
+            return self._content.number(name)
+        return float(low + (high - low) * share)
 
     def _string(self, schema: dict[str, Any], name: str, depth: int) -> str:
         known = _FORMATS.get(schema.get("format", ""))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def within(schema: Mapping[str, Any], kind: str, wanted: int) -> int | float:
+def within(schema: Mapping[str, Any], kind: str, wanted: float) -> int | float:
     """The number nearest to `wanted` that the schema allows; whole for "integer"."""
     step = schema.get("multipleOf") or (1 if kind == "integer" else 0)
     least, most = _bounds(schema, step)

@@ -99,6 +99,33 @@ HINTS: Final = {
     "question": "how what when where why wonder could",
     "partnership": "partner collaborat reseller affiliate",
     "job": "apply resume vacancy position career hiring",
+    "credential": "password passphrase passcode login token",
+    "health": "diagnos patient disease illness surgery medication pregnan",
+    "confidential": "secret classified undisclosed",
+    "abuse": "idiot stupid moron insult harass threaten",
+    "fraud": "brib kickback forged launder embezzl deceiv",
+    "date": "january february march april june july august september october november december monday tuesday "
+    "wednesday thursday friday saturday sunday",
+    "place": "city town street island river valley sea crater mountain county country",
+    "organization": "inc ltd gmbh corp company agency ministry university institute committee department council",
+    "amount": "usd eur gbp dollar euro percent",
+    "transcript": "roger copy caller speaker",
+    "contract": "hereby parties agreement clause termination",
+    "minutes": "attendees agenda resolved adjourned",
+    "manual": "install step instructions warranty",
+    "report": "findings results figure conclusion quarter",
+}
+
+# Parts of such values that say nothing by themselves.
+VAGUE: Final = _words("data risk information content material type kind")
+
+# What speaks for a value without a word of its own: addresses and numbers. Repetitions are bounded.
+SHAPES: Final = {
+    "personal": re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}\.\w{2,}|\+\d[\d ()/-]{7,20}\d"),
+    "payment": re.compile(r"\b(?:\d{4}[ -]?){3}\d{1,7}\b|\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}\b"),
+    "transcript": re.compile(r"^\[?-?\d\d:\d\d[\d:.]{0,12}\]? [A-Z][^:\n]{0,40}: ", re.MULTILINE),
+    "date": re.compile(r"\b\d{4}-\d\d-\d\d\b|\b\d{1,2} [A-Z][a-z]{2,8} \d{4}\b"),
+    "amount": re.compile(r"[$€£]\s?\d[\d.,]{0,20}\d|\b\d[\d.,]{0,20} ?(?:%|USD|EUR|GBP)"),
 }
 
 # What an enumeration means when nothing speaks for any of its values.

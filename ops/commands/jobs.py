@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import typer
@@ -114,14 +115,30 @@ def _show(run: Invocation, job: Json) -> None:
         run.out.json(job)
         return
     shown = {name: value for name, value in job.items() if name not in ("cost_micros", "links")}
-    run.out.record({**shown, "cost": dollars(job.get("cost_micros"))})
+    shown |= {"status": status_of(job), "cost": dollars(job.get("cost_micros"))}
+    if "progress" in job:
+        done, failed, total = (job["progress"][name] for name in ("done", "failed", "total"))
+        shown |= {"progress": come(done, failed, total), "progress.done": done, "progress.failed": failed}
+    run.out.record(shown)
+
+
+def status_of(job: Json) -> str:
+    """A result that lacks parts is never shown as a whole one."""
+    return f"{job.get('status')} (partial)" if job.get("partial") else str(job.get("status"))
+
+
+def come(done: Sequence[str], failed: Sequence[str], total: int) -> str:
+    """How far a workflow is, in words."""
+    return f"{len(done)} of {total} done" + (f", {len(failed)} failed: {', '.join(failed)}" if failed else "")
 
 
 def _row(job: Json) -> tuple[object, ...]:
-    names = ("job_id", "type", "status", "tries")
     error = job.get("error") or {}
     return (
-        *(job.get(name) for name in names),
+        job.get("job_id"),
+        job.get("type"),
+        status_of(job),
+        job.get("tries"),
         dollars(job.get("cost_micros")),
         job.get("created_at"),
         error.get("code"),
@@ -130,10 +147,12 @@ def _row(job: Json) -> tuple[object, ...]:
 
 def _told(event: Json) -> str:
     at, what, attempt, note = (str(event.get(name, "")) for name in ("at", "what", "attempt", "note"))
-    return f"{at:<24}  {what:<12}  {attempt:>3}  {note}".rstrip()
+    error = event.get("error") or {}
+    why = f"{error.get('code')}: {error.get('message')}" if error else ""
+    return f"{at:<24}  {what:<12}  {attempt:>3}  {note}  {why}".rstrip()
 
 
 def ending(job: Json) -> str:
     """How it ended, in a line."""
     error = job.get("error") or {}
-    return ": ".join(str(word) for word in (job["status"], error.get("code"), error.get("message")) if word)
+    return ": ".join(str(word) for word in (status_of(job), error.get("code"), error.get("message")) if word)

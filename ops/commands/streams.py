@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from neverdrop_client import Event, Final, Restarted, Text
+from neverdrop_client import Event, Final, Progress, Restarted, Text
 from ops import watching
-from ops.commands.jobs import JobId, ending
+from ops.commands.jobs import JobId, come, ending
 from ops.exits import Exit
 from ops.invocation import Invocation
 
-KINDS = {Text: "text", Restarted: "restarted", Final: "final"}
+KINDS = {Text: "text", Restarted: "restarted", Progress: "progress", Final: "final"}
 
 
 def watch(run: Invocation, job_id: JobId) -> int:
-    """Show a job's text while it comes, from its beginning. Exits 1 if the job failed or was cancelled.
+    """Show a job's text while it comes, or how far a workflow is. Exits 1 if the job failed or was cancelled.
 
     When the job is tried again, what was shown is void and stays on the screen; programs take --json.
     """
@@ -30,6 +30,8 @@ def watch(run: Invocation, job_id: JobId) -> int:
             is_open_line = False
         if isinstance(event, Restarted):
             run.out.note(f"restarted: attempt {event.attempt} begins, what came before is void")
+        if isinstance(event, Progress):
+            run.out.note(come(event.done, event.failed, event.total))
         if isinstance(event, Final):
             run.out.note(ending(dict(event.job)))
             return watching.outcome(dict(event.job))

@@ -15,7 +15,7 @@ from ops.commands.streams import watch
 from ops.exits import usage
 from ops.invocation import Invocation
 
-Type = Annotated[str, typer.Argument(metavar="TYPE", help="Which task.")]
+Type = Annotated[str, typer.Argument(metavar="TYPE", help="Which task or workflow.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Follow the job to its end; exit 1 if it ends badly.")]
 
 
@@ -71,7 +71,7 @@ def upload(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, readable=True, help="What to send.")
     ],
-    type_: Annotated[str, typer.Option("--type", metavar="TYPE", help="Which task.")],
+    type_: Annotated[str, typer.Option("--type", metavar="TYPE", help="Which task or workflow.")],
     content_type: Annotated[
         str | None, typer.Option(metavar="TYPE", help="Else application/json for *.json and text/plain for others.")
     ] = None,

@@ -33,6 +33,7 @@ def target(stack: Target) -> Iterator[Target]:
     if stack.is_local:
         stack.script()
         stack.control("DELETE", "faults")
+        stack.control("DELETE", "executions/events")
         for function in ("accept", "query", "control", "webhooks", "dispatch", "worker", "sweep"):
             stack.control("POST", "resume", {"function": function})
         stack.control("POST", "concurrency", {"function": "worker", "maximum": 5})

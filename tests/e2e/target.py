@@ -279,11 +279,11 @@ def deployed(url: str, name: str | None = None) -> Target:
 
 
 class LocalStack:
-    """`python -m local run` as its user starts it."""
+    """`python -m local run` as its user starts it, in this repository or in `home`, which is like it."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, home: Path = ROOT, environment: Mapping[str, str] = os.environ) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "local", "run", *arguments], cwd=ROOT, stdout=subprocess.PIPE,
+            [sys.executable, "-m", "local", "run", *arguments], cwd=home, env=environment, stdout=subprocess.PIPE,
             stderr=None if os.environ.get("NEVERDROP_SHOW_LOGS") else subprocess.DEVNULL, text=True,
         )  # fmt: skip
 

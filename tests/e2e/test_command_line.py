@@ -47,6 +47,8 @@ def test_the_demo_tells_its_whole_story_and_exits_0() -> None:
     assert "the second one cost 0" in ended.stdout
     assert "Together they are the stored result" in ended.stdout
     assert "signature verified" in ended.stdout
+    assert "5 of 5" in ended.stdout
+    assert "from the first question to the last answer" in ended.stdout
     assert "MODEL_PERMANENT" in ended.stdout
     assert "\x1b" not in ended.stdout  # plain when it is not a terminal
 

@@ -67,6 +67,17 @@ def remove(resource: str, *names: Any) -> Change:
     return change
 
 
+def rewrite(machine: str, old: str, new: str) -> Change:
+    """Change the text of a state machine's definition."""
+
+    def change(body: Body) -> None:
+        properties = body["Resources"][machine]["Properties"]
+        assert old in properties["DefinitionString"]
+        properties["DefinitionString"] = properties["DefinitionString"].replace(old, new)
+
+    return change
+
+
 def add(name: str, kind: str, **properties: Any) -> Change:
     def change(body: Body) -> None:
         body["Resources"][name] = {"Type": f"AWS::{kind}", "Properties": properties}

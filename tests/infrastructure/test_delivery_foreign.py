@@ -15,8 +15,11 @@ from tests.infrastructure.broken import (
     new_findings,
     put,
     remove,
+    rewrite,
 )
 
+PAGE = ("Definition", "States", "Pages", "ItemProcessor", "States", "Page")
+PUT_ITEM = "arn:aws:states:::dynamodb:putItem"
 SHARED = {"deadLetterTargetArn": {"Fn::GetAtt": ["OrderLetters", "Arn"]}, "maxReceiveCount": 5}
 
 
@@ -124,6 +127,41 @@ def test_a_template_in_yaml_that_keeps_the_contract_has_nothing_to_mend(foreign:
             ),
             {("reach", "Orders")},
         ),
+        # state machines
+        (remove("Report", "Definition", "TimeoutSeconds"), {("machine-timeouts", "Report")}),
+        (remove("Report", *PAGE, "TimeoutSeconds"), {("machine-timeouts", "Report")}),
+        (
+            both(remove("Report", *PAGE, "TimeoutSeconds"), put("Report", *PAGE, "TimeoutSecondsPath", to="$.most")),
+            set(),
+        ),
+        (put("Report", *PAGE, "Resource", to="x.waitForTaskToken"), {("machine-timeouts", "Report")}),
+        (remove("Report", *PAGE, "Retry"), {("machine-throttles", "Report")}),
+        (put("Report", *PAGE, "Retry", 0, "ErrorEquals", to=["States.Timeout"]), {("machine-throttles", "Report")}),
+        (both(remove("Report", *PAGE, "Retry"), put("Report", *PAGE, "Resource", to=PUT_ITEM)), set()),
+        (rewrite("Checkout", '"TimeoutSeconds": 900, ', ""), {("machine-timeouts", "Checkout")}),
+        (rewrite("Checkout", "HeartbeatSecondsPath", "Heartbeat"), {("machine-timeouts", "Checkout")}),
+        (rewrite("Checkout", "Lambda.TooManyRequestsException", "Lambda.Unknown"), {("machine-throttles", "Checkout")}),
+        (
+            both(rewrite("Checkout", '"TimeoutSeconds": 900, ', ""), put("Checkout", "StateMachineType", to="EXPRESS")),
+            set(),
+        ),
+        (remove("CheckoutEnds"), {("machine-bad-ends", "Checkout")}),
+        (put("CheckoutEnds", "EventPattern", "source", to=["aws.s3"]), {("machine-bad-ends", "Checkout")}),
+        (put("CheckoutEnds", "EventBusName", to="ours"), {("machine-bad-ends", "Checkout")}),
+        (put("CheckoutEnds", "Targets", to=[]), {("machine-bad-ends", "Checkout")}),
+        (
+            put("CheckoutEnds", "EventPattern", "detail", "stateMachineArn", to=[{"Ref": "Report"}]),
+            {("machine-bad-ends", "Checkout")},
+        ),
+        (put("CheckoutEnds", "EventPattern", "detail", "status", to=["FAILED"]), {("machine-bad-ends", "Checkout")}),
+        (remove("CheckoutEnds", "EventPattern", "detail"), set()),
+        (remove("ReportAlarm"), {("machine-bad-ends", "Report")}),
+        (put("ReportAlarm", "AlarmActions", to=[]), {("machine-bad-ends", "Report")}),
+        (
+            put("ReportAlarm", "Metrics", 2, "MetricStat", "Metric", "MetricName", to="ExecutionsStarted"),
+            {("machine-bad-ends", "Report")},
+        ),
+        (both(remove("ReportAlarm"), put("CheckoutEnds", "EventPattern", to={"source": ["aws.states"]})), set()),
         # idempotency: 14 days, 4 days, 370 s
         (
             put("Worker", "Environment", "Variables", "IDEMPOTENCY_EXPIRES_AFTER_SECONDS", to="1555570"),

@@ -64,7 +64,20 @@ UNKNOWN = {"Fn::ImportValue": "there"}
             put("Uploaded", "Targets", to=UNKNOWN),
             {(rule, "Uploaded") for rule in ("rule-letters", "letters-within-reach", "invoke-letters", "reach")},
         ),
-        (put("Letters", "KmsMasterKeyId", to=UNKNOWN), {("reach", "NewsToReactor"), ("reach", "Uploaded")}),
+        (
+            put("Letters", "KmsMasterKeyId", to=UNKNOWN),
+            {("reach", owner) for owner in ("NewsToReactor", "Uploaded", "CheckoutEnds")},
+        ),
+        (
+            put("Checkout", "DefinitionString", to=UNKNOWN),
+            {(rule, "Checkout") for rule in ("machine-timeouts", "machine-throttles")},
+        ),
+        (
+            both(remove("Checkout", "DefinitionString"), put("Checkout", "DefinitionS3Location", to={"Key": "x"})),
+            {(rule, "Checkout") for rule in ("machine-timeouts", "machine-throttles")},
+        ),
+        (put("CheckoutEnds", "EventPattern", "detail", to=UNKNOWN), {("machine-bad-ends", "Checkout")}),
+        (put("ReportAlarm", "Metrics", to=UNKNOWN), {("machine-bad-ends", "Report")}),
         (put("Worker", "Environment", to=UNKNOWN), {("idempotency", "Worker")}),
         (remove("Worker", "Environment"), {("idempotency", "Worker")}),
         (add("Stack", "CloudFormation::Stack"), {("not-looked-into", "Stack")}),

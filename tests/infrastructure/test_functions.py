@@ -27,6 +27,9 @@ ROLES = (
     "connect",
     "socket",
     "push",
+    "branch",
+    "collect",
+    "ended",
 )
 JOBS, ANSWERS = "StorageJobs", "StorageAnswers"
 INPUTS, RESULTS = "StorageInputs", "StorageResults"
@@ -48,6 +51,23 @@ LOOKING = (*SERVED, "ChangeMessageVisibility")
 LETTERS = {
     *((f"sqs:{action}", queue) for action in LOOKING for queue in (WORK_DLQ, URGENT_DLQ, INBOX_DLQ, DELIVERIES_DLQ)),
     *(("sqs:SendMessage", queue) for queue in (WORK, URGENT, INBOX, DELIVERIES)),
+}
+A_MACHINE = "a machine"  # whichever there are: workflows are data
+ENDED_DLQ = "WorkflowsDeadLetters"
+EXECUTIONS = "arn:aws:states:us-east-1:<AWS::AccountId>:execution:{}.Name:*"
+RUNNING_TASKS = {
+    ("dynamodb:GetItem", JOBS),
+    ("dynamodb:UpdateItem", JOBS),
+    *((f"dynamodb:{action}", ANSWERS) for action in ("GetItem", "PutItem", "UpdateItem", "DeleteItem")),
+    ("s3:GetObject", f"{INPUTS}/inputs/*"),
+    ("s3:GetObject", f"{INPUTS}/context/*"),
+    ("s3:GetObject", f"{UPLOADS}/uploads/*"),
+    ("s3:GetObjectVersion", f"{UPLOADS}/uploads/*"),
+    *(("s3:ListBucket", bucket) for bucket in (INPUTS, RESULTS, UPLOADS)),
+    ("s3:PutObject", f"{RESULTS}/results/*"),
+    *((f"s3:{action}", f"{RESULTS}/answers/*") for action in ("PutObject", "GetObject", "DeleteObject")),
+    *((action, PROFILE) for action in ASKING),
+    *((action, MODEL.format(region)) for action in ASKING for region in ("us-east-1", "us-east-2", "us-west-2")),
 }
 SENDING = {
     *((f"dynamodb:{action}", JOBS) for action in ("GetItem", "Query")),
@@ -116,6 +136,7 @@ ALLOWED = {
         ("sqs:SendMessage", DISPATCH_DLQ),
         ("sqs:SendMessage", DELIVERIES),
         ("sns:Publish", EVENTS),
+        ("states:StopExecution", EXECUTIONS.format(A_MACHINE)),
     },
     "deliver": {
         *((f"dynamodb:{action}", JOBS) for action in ("GetItem", "PutItem", "UpdateItem", "Query")),
@@ -128,27 +149,30 @@ ALLOWED = {
         ("secretsmanager:GetSecretValue", "WebhooksSecret"),
     },
     "worker": {
-        ("dynamodb:GetItem", JOBS),
-        ("dynamodb:UpdateItem", JOBS),
+        *RUNNING_TASKS,
         ("dynamodb:PutItem", JOBS),
-        ("dynamodb:GetItem", ANSWERS),
-        ("dynamodb:PutItem", ANSWERS),
-        ("dynamodb:UpdateItem", ANSWERS),
-        ("dynamodb:DeleteItem", ANSWERS),
-        ("s3:GetObject", f"{INPUTS}/inputs/*"),
-        ("s3:GetObject", f"{INPUTS}/context/*"),
-        ("s3:GetObject", f"{UPLOADS}/uploads/*"),
-        ("s3:GetObjectVersion", f"{UPLOADS}/uploads/*"),
-        *(("s3:ListBucket", bucket) for bucket in (INPUTS, RESULTS, UPLOADS)),
-        ("s3:PutObject", f"{RESULTS}/results/*"),
-        ("s3:PutObject", f"{RESULTS}/answers/*"),
-        ("s3:GetObject", f"{RESULTS}/answers/*"),
-        ("s3:DeleteObject", f"{RESULTS}/answers/*"),
         *((f"sqs:{action}", queue) for action in LOOKING for queue in (WORK, URGENT)),
         ("sqs:SendMessage", WORK_DLQ),
         ("sqs:SendMessage", URGENT_DLQ),
-        *((action, PROFILE) for action in ASKING),
-        *((action, MODEL.format(region)) for action in ASKING for region in ("us-east-1", "us-east-2", "us-west-2")),
+        ("states:StartExecution", A_MACHINE),
+        ("states:DescribeExecution", EXECUTIONS.format(A_MACHINE)),
+    },
+    "branch": {  # it streams nothing
+        *(one for one in RUNNING_TASKS if one[0] != ASKING[1]),
+        ("s3:GetObject", f"{RESULTS}/results/*"),
+    },
+    "collect": {
+        ("dynamodb:GetItem", JOBS),
+        ("dynamodb:UpdateItem", JOBS),
+        ("s3:GetObject", f"{RESULTS}/results/*"),
+        ("s3:PutObject", f"{RESULTS}/results/*"),
+        ("s3:ListBucket", RESULTS),
+    },
+    "ended": {
+        ("dynamodb:GetItem", JOBS),
+        ("dynamodb:UpdateItem", JOBS),
+        ("states:DescribeExecution", EXECUTIONS.format(A_MACHINE)),
+        ("sqs:SendMessage", ENDED_DLQ),
     },
     "sweep": {
         *(("dynamodb:Query", f"{JOBS}/index/{index}") for index in ("due", "by_upload")),
@@ -165,6 +189,8 @@ ALLOWED = {
         ("sqs:SendMessage", SWEEP_DLQ),
         ("sns:Publish", EVENTS),
         ("sns:GetTopicAttributes", EVENTS),
+        ("states:DescribeExecution", EXECUTIONS.format(A_MACHINE)),
+        ("states:StopExecution", EXECUTIONS.format(A_MACHINE)),
     },
     "control": {
         *((f"dynamodb:{action}", JOBS) for action in ("GetItem", "UpdateItem", "Query", "BatchWriteItem")),
@@ -172,10 +198,15 @@ ALLOWED = {
         ("s3:DeleteObject", f"{RESULTS}/results/*"),
         ("s3:DeleteObjectVersion", f"{UPLOADS}/uploads/*"),
         ("s3:ListBucketVersions", UPLOADS),
+        ("s3:ListBucket", RESULTS),
     },
 }
 DELIVERING = {"DELIVERIES_QUEUE_URL", "DELIVERIES_DLQ_URL"}
 QUEUES = {"WORK_QUEUE_URL", "WORK_DLQ_URL", "URGENT_QUEUE_URL", "URGENT_DLQ_URL"}
+ASKING_TASKS = {
+    "JOBS_TABLE", "ANSWERS_TABLE", "INPUTS_BUCKET", "RESULTS_BUCKET", "UPLOADS_BUCKET", "UPLOAD_MAX_BYTES", "MODEL_ID",
+    "MODEL_TIMEOUT_S", "MAX_SAMPLES", "ANSWER_DAYS", "RECORD_DAYS", "DUE_GRACE_S",
+}  # fmt: skip
 SENDER = {"JOBS_TABLE", "RESULTS_BUCKET", "CONNECTIONS_TABLE", names.PUSH_URL}
 ENVIRONMENT = {
     "ticket": {"JOBS_TABLE", "CONNECTIONS_TABLE", "WEBSOCKET_URL", "TENANTS"},
@@ -195,23 +226,27 @@ ENVIRONMENT = {
         "JOBS_TABLE", "INPUTS_BUCKET", "UPLOADS_BUCKET", "INBOX_DLQ_URL", "SOURCES", "DEADLINE_S", "DUE_GRACE_S",
     },
     "query": {"JOBS_TABLE", "RESULTS_BUCKET", "TENANTS", "WAIT_MAX_S"},
-    "dispatch": {"JOBS_TABLE", *QUEUES, "DISPATCH_DLQ_URL", "JOB_EVENTS_TOPIC_ARN", "DELIVERIES_QUEUE_URL"},
+    "dispatch": {
+        "JOBS_TABLE", *QUEUES, "DISPATCH_DLQ_URL", "JOB_EVENTS_TOPIC_ARN", "DELIVERIES_QUEUE_URL", "WORKFLOWS",
+    },
+    "branch": ASKING_TASKS,
+    "collect": {"JOBS_TABLE", "RESULTS_BUCKET", "RECORD_DAYS", "DUE_GRACE_S"},
+    "ended": {"JOBS_TABLE", "WORKFLOWS", "RECORD_DAYS", "DUE_GRACE_S", "RETRY_BASE_S", "RETRY_CAP_S", "JITTER"},
     "deliver": {
         "JOBS_TABLE", *DELIVERING, "WEBHOOK_SECRET", "WEBHOOK_TIMEOUT_S", "WEBHOOK_HOURS", "WEBHOOK_CONCURRENCY",
         "DUE_GRACE_S", "SWEEP_PERIOD_S", "RECORD_DAYS",
     },
     "webhooks": {"JOBS_TABLE", "TENANTS", "WEBHOOK_SECRET", "WEBHOOK_HOURS", "DUE_GRACE_S", "RECORD_DAYS"},
     "worker": {
-        "JOBS_TABLE", "ANSWERS_TABLE", "INPUTS_BUCKET", "RESULTS_BUCKET", "UPLOADS_BUCKET", "UPLOAD_MAX_BYTES", *QUEUES,
-        "MODEL_ID", "MODEL_TIMEOUT_S", "MAX_ATTEMPTS", "RETRY_BASE_S", "RETRY_CAP_S", "MAX_SAMPLES",
-        "ANSWER_DAYS", "RECORD_DAYS", "DUE_GRACE_S", "SWEEP_PERIOD_S", "DEADLINE_S", "JITTER",
-        "CHUNK_MS", "CHUNK_BYTES",
+        *ASKING_TASKS, *QUEUES, "MAX_ATTEMPTS", "RETRY_BASE_S", "RETRY_CAP_S", "SWEEP_PERIOD_S", "DEADLINE_S", "JITTER",
+        "CHUNK_MS", "CHUNK_BYTES", "WORKFLOWS",
     },
     "sweep": {
         "JOBS_TABLE", "INPUTS_BUCKET", "RESULTS_BUCKET", "UPLOADS_BUCKET", *QUEUES, "INBOX_QUEUE_URL", "INBOX_DLQ_URL",
         *DELIVERING, "JOB_EVENTS_TOPIC_ARN", "SOURCES", "DEADLINE_S", "DUE_GRACE_S", "SWEEP_PERIOD_S",
         "SWEEP_WINDOW_DAYS",
         "SOURCE_GRACE_S", "SWEEP_WIDTH", "SWEEP_RATE", "SWEEP_PAGE", "RECORD_DAYS", "MAX_ATTEMPTS",
+        "RETRY_BASE_S", "RETRY_CAP_S", "JITTER", "WORKFLOWS",
     },
     "control": {
         "JOBS_TABLE", "INPUTS_BUCKET", "RESULTS_BUCKET", "UPLOADS_BUCKET", "TENANTS", "DEADLINE_S", "DUE_GRACE_S",
@@ -221,8 +256,9 @@ ENVIRONMENT = {
 
 
 def without_hash(resource: str) -> str:
-    """A logical id as it would be without CDK's eight hexadecimal digits."""
-    return re.sub(r"(?<=[a-z])[0-9A-F]{8}(?![0-9A-Za-z])", "", resource)
+    """A logical id as it would be without CDK's eight hexadecimal digits; a state machine without its name."""
+    plain = re.sub(r"(?<=[a-z])[0-9A-F]{8}(?![0-9A-Za-z])", "", resource)
+    return re.sub(r"WorkflowsMachines[0-9A-Za-z]+", A_MACHINE, plain)
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -257,6 +293,7 @@ def test_no_policy_has_a_star_where_a_name_would_do(prod: Template) -> None:
         "sweeps/*",
         "/stream/*",
         "/@connections/*",
+        ".Name:*",  # executions of one state machine
     )
     for policy in prod.of_type("IAM::Policy").values():
         for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
@@ -269,10 +306,11 @@ def test_no_role_borrows_a_managed_policy(prod: Template) -> None:
     assert not any("ManagedPolicyArns" in one["Properties"] for one in prod.of_type("IAM::Role").values())
 
 
-def test_the_model_is_reached_in_other_regions_only_through_its_profile(prod: Template) -> None:
+@pytest.mark.parametrize("role", ["worker", "branch"])
+def test_the_model_is_reached_in_other_regions_only_through_its_profile(prod: Template, role: str) -> None:
     """BED-06."""
-    (routed,) = (s for s in prod.statements("worker") if "Condition" in s)
-    assert tuple(routed["Action"]) == ASKING
+    (routed,) = (s for s in prod.statements(role) if "Condition" in s)
+    assert tuple(listed(routed["Action"])) == (ASKING if role == "worker" else ASKING[:1])
     assert target(routed["Condition"]["StringEquals"]["bedrock:InferenceProfileArn"]) == PROFILE
     assert all(":foundation-model/" in target(one) for one in routed["Resource"])
 
@@ -292,7 +330,7 @@ def test_no_function_reserves_concurrency(prod: Template) -> None:
 
 
 def test_timeouts_are_those_of_the_design(prod: Template) -> None:
-    timed = ("accept", "query", "control", "ingest", "dispatch", "worker")
+    timed = ("accept", "query", "control", "ingest", "dispatch", "worker", "branch", "collect", "ended")
     assert {role: prod.function(role)["Properties"]["Timeout"] for role in timed} == {
         "accept": 10,
         "query": 29,
@@ -300,6 +338,9 @@ def test_timeouts_are_those_of_the_design(prod: Template) -> None:
         "ingest": 30,
         "dispatch": 30,
         "worker": 120,
+        "branch": 300,
+        "collect": 60,
+        "ended": 30,
     }
 
 
@@ -319,14 +360,21 @@ def test_every_function_logs_to_a_group_that_forgets(request: pytest.FixtureRequ
 def test_only_a_deployment_with_a_sender_may_send_mail_and_only_as_that_sender(
     prod: Template, synthesize: Synthesize
 ) -> None:
-    assert names.MAIL_FROM not in prod.environment("worker")
     assert "ses:SendEmail" not in json.dumps(prod.resources)
     sending = synthesize(mail_from="jobs@example.com")
-    assert sending.environment("worker")[names.MAIL_FROM] == "jobs@example.com"
-    (permit,) = [one for one in sending.statements("worker") if "ses:SendEmail" in listed(one["Action"])]
-    assert permit["Condition"] == {"StringEquals": {"ses:FromAddress": "jobs@example.com"}}
-    assert all("identity/" in json.dumps(resource) for resource in listed(permit["Resource"]))
-    assert "*" not in json.dumps(permit["Resource"])
+    for role in ("worker", "branch"):
+        assert names.MAIL_FROM not in prod.environment(role)
+        assert sending.environment(role)[names.MAIL_FROM] == "jobs@example.com"
+        (permit,) = [one for one in sending.statements(role) if "ses:SendEmail" in listed(one["Action"])]
+        assert permit["Condition"] == {"StringEquals": {"ses:FromAddress": "jobs@example.com"}}
+        assert all("identity/" in json.dumps(resource) for resource in listed(permit["Resource"]))
+        assert "*" not in json.dumps(permit["Resource"])
+
+
+def test_control_lists_results_alone(prod: Template) -> None:
+    """The prefix of a job's results; not what else lies in that bucket."""
+    (listing,) = [one for one in prod.statements("control") if "s3:ListBucket" in listed(one["Action"])]
+    assert listing["Condition"] == {"StringLike": {"s3:prefix": "results/*"}}
 
 
 def test_only_what_goes_on_by_itself_may_call_itself(prod: Template) -> None:

@@ -31,10 +31,24 @@ def computed(template: Template, metric: str) -> list[dict[str, Any]]:
     found = []
     for alarm in (one for one in alarms(template) if "Metrics" in one):
         (expression,) = (one["Expression"] for one in alarm["Metrics"] if "Expression" in one)
-        (stat,) = (one["MetricStat"] for one in alarm["Metrics"] if "MetricStat" in one)
-        if stat["Metric"]["MetricName"] == metric:
+        stat, *others = (one["MetricStat"] for one in alarm["Metrics"] if "MetricStat" in one)
+        if not others and stat["Metric"]["MetricName"] == metric:
             own = {"Statistic": stat["Stat"], "Period": stat["Period"], "Expression": expression}
             found.append({**alarm, **stat["Metric"], **own})
+    return found
+
+
+def combined(template: Template, metric: str) -> list[dict[str, Any]]:
+    """Alarms on an expression in which this metric stands, with all their `metrics` by the names that they have there:
+    what metric, of whom, and how."""
+    found = []
+    for alarm in (one for one in alarms(template) if "Metrics" in one):
+        (expression,) = (one["Expression"] for one in alarm["Metrics"] if "Expression" in one)
+        stats = {one["Id"]: one["MetricStat"] for one in alarm["Metrics"] if "MetricStat" in one}
+        named = {name: (stat["Metric"]["MetricName"], on(stat["Metric"]), stat["Stat"]) for name, stat in stats.items()}
+        (period,) = {stat["Period"] for stat in stats.values()}
+        if metric in {name for name, _, _ in named.values()}:
+            found.append({**alarm, "Expression": expression, "Period": period, "metrics": named})
     return found
 
 
@@ -44,7 +58,7 @@ def on(alarm: dict[str, Any]) -> str:
 
 
 def test_every_alarm_acts_on_the_alerts_topic(prod: Template) -> None:
-    assert len(alarms(prod)) == 63
+    assert len(alarms(prod)) == 75
     for alarm in alarms(prod):
         assert alarm["AlarmActions"] == [{"Ref": alerts(prod)}]
         assert alarm.get("ActionsEnabled", True)
@@ -182,11 +196,63 @@ def test_an_api_that_answers_500_or_above_is_noticed_though_no_function_failed(p
     assert (alarm["Threshold"], alarm["Statistic"], alarm["TreatMissingData"]) == (1, "Sum", "notBreaching")
 
 
-@pytest.mark.parametrize("metric", ["Errors", "Throttles"])
-def test_every_function_is_watched_for(prod: Template, metric: str) -> None:
+@pytest.mark.parametrize(("metric", "others"), [("Errors", {"branch", "collect"}), ("Throttles", set())])
+def test_every_function_is_watched_for(prod: Template, metric: str, others: set[str]) -> None:
     found = about(prod, metric)
-    assert {on(alarm) for alarm in found} == set(prod.of_type("Lambda::Function"))
+    watched = {on(alarm) for alarm in found} | {prod.id_of(prod.function(role)) for role in others}
+    assert watched == set(prod.of_type("Lambda::Function"))
+    assert len(found) + len(others) == len(watched)
     assert {(alarm["Statistic"], alarm["Threshold"]) for alarm in found} == {("Sum", 1)}
+
+
+@pytest.mark.parametrize("role", ["branch", "collect"])
+def test_functions_that_ask_to_be_called_again_are_watched_for_the_share_of_errors(prod: Template, role: str) -> None:
+    """What they raise is how Step Functions hears of a throttle: one of them is no news, half of them for long are."""
+    function = prod.function(role)
+    name = prod.id_of(function)
+    (alarm,) = (
+        one for one in combined(prod, "Invocations") if name in {whose for _, whose, _ in one["metrics"].values()}
+    )
+    assert alarm["Expression"] == "part / whole"
+    assert alarm["metrics"] == {"part": ("Errors", name, "Sum"), "whole": ("Invocations", name, "Sum")}
+    assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (0.5, "GreaterThanOrEqualToThreshold")
+    assert (alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (2, "notBreaching")
+    assert alarm["Period"] >= max(300, function["Properties"]["Timeout"] + 180)
+    assert "do not count" in alarm["AlarmDescription"]
+
+
+@pytest.mark.parametrize("metric", ["ExecutionsFailed", "ExecutionsTimedOut", "ExecutionThrottled"])
+def test_executions_of_all_workflows_together_are_watched_for(prod: Template, metric: str) -> None:
+    """One alarm for all: whichever it is, the same is to be done. Not for those that were aborted: so is a cancelled
+    job's."""
+    (alarm,) = combined(prod, metric)
+    assert {whose for _, whose, _ in alarm["metrics"].values()} == set(prod.of_type("StepFunctions::StateMachine"))
+    assert {(name, how) for name, _, how in alarm["metrics"].values()} == {(metric, "Sum")}
+    assert alarm["Expression"] == " + ".join(f"FILL({name}, 0)" for name in alarm["metrics"])
+    assert (alarm["Threshold"], alarm["Period"], alarm["TreatMissingData"]) == (1, 300, "notBreaching")
+    assert combined(prod, "ExecutionsAborted") == about(prod, "ExecutionsAborted") == []
+
+
+def test_no_alarm_has_more_metrics_than_cloudwatch_takes(
+    synthesize: Synthesize, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten. So twelve workflows have two alarms of each kind, and each stands in one of them."""
+    from infra import declarations
+
+    (shipped,) = list(declarations.read().values())[:1]
+    monkeypatch.setattr(declarations, "read", lambda: {f"work-{number}": shipped for number in range(12)})
+    template = synthesize()
+    found = combined(template, "ExecutionsFailed")
+    watched = [whose for alarm in found for _, whose, _ in alarm["metrics"].values()]
+    assert sorted(watched) == sorted(template.of_type("StepFunctions::StateMachine"))
+    assert [len(alarm["metrics"]) for alarm in found] == [10, 2]
+
+
+def test_branches_that_ended_without_a_word_are_noticed(prod: Template) -> None:
+    (alarm,) = about(prod, names.PARTS_LOST)
+    assert (alarm["Threshold"], alarm["Statistic"], alarm["Period"], alarm["TreatMissingData"]) == (
+        1, "Sum", 300, "notBreaching",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

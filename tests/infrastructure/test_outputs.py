@@ -11,7 +11,7 @@ NAMES = {
     "ApiUrl", "WebSocketUrl", "JobsTableName", "AnswersTableName", "ConnectionsTableName", "PushDlqUrl",
     "WorkQueueUrl", "WorkDlqUrl", "DispatchDlqUrl", "SweepDlqUrl",
     "RedriveDlqUrl", "UrgentQueueUrl", "UrgentDlqUrl", "InboxQueueUrl", "InboxDlqUrl", "JobEventsTopicArn",
-    "DeliveriesQueueUrl", "DeliveriesDlqUrl",
+    "DeliveriesQueueUrl", "DeliveriesDlqUrl", "EndedDlqUrl",
     "WebhookSecretArn", "AlertsTopicArn", "UploadsBucketName", "InputsBucketName", "ResultsBucketName",
 }  # fmt: skip
 LINKS = {
@@ -19,7 +19,7 @@ LINKS = {
     "WorkDlqConsole", "DispatchDlqConsole", "UrgentConsole",
     "DeliveriesConsole", "DeliveriesDlqConsole",
     "UrgentDlqConsole", "InboxConsole", "InboxDlqConsole", "SweepDlqConsole", "RedriveDlqConsole", "JobEventsConsole",
-    "AlertsConsole", "UploadsBucketConsole", "InputsBucketConsole", "ResultsBucketConsole",
+    "EndedDlqConsole", "AlertsConsole", "UploadsBucketConsole", "InputsBucketConsole", "ResultsBucketConsole",
 }  # fmt: skip
 
 
@@ -37,8 +37,31 @@ def resolved(value: Any) -> str:
     raise AssertionError(json.dumps(value))
 
 
+def of_workflows(template: Template, what: str) -> dict[str, Any]:
+    """By the state machine that each belongs to."""
+    machines = set(template.of_type("StepFunctions::StateMachine"))
+    outputs = {name: one["Value"] for name, one in template.outputs.items() if name.startswith("Workflow")}
+    return {
+        machine: value
+        for name, value in outputs.items()
+        if name.endswith(what)
+        for machine in machines
+        if json.dumps({"Ref": machine}) in json.dumps(value)
+    }
+
+
 def test_the_outputs_are_names_and_links_of_everything_an_operator_opens(prod: Template) -> None:
-    assert prod.outputs.keys() == NAMES | LINKS
+    assert {name for name in prod.outputs if not name.startswith("Workflow")} == NAMES | LINKS
+
+
+def test_each_state_machine_has_its_arn_and_its_link_among_them(prod: Template) -> None:
+    machines = set(prod.of_type("StepFunctions::StateMachine"))
+    assert machines
+    assert of_workflows(prod, "Arn") == {machine: {"Ref": machine} for machine in machines}
+    links = of_workflows(prod, "Console")
+    assert links.keys() == machines
+    for link in links.values():
+        assert link["Fn::Join"][1][0] == "https://us-east-1.console.aws.amazon.com/states/home#/statemachines/view/"
 
 
 def test_links_open_the_console_of_the_region(prod: Template) -> None:

@@ -64,6 +64,13 @@ def test_the_code_asset_is_lambdas_and_nothing_else(code: Path) -> None:
     assert sources == repository
 
 
+def test_what_tasks_and_workflows_declare_ships_with_them(code: Path) -> None:
+    shipped = {path.relative_to(code).as_posix() for path in code.rglob("*.json")}
+    assert shipped == {path.relative_to(ROOT).as_posix() for path in (ROOT / "lambdas").rglob("*.json")}
+    assert "lambdas/workflows/analyze_document/workflow.json" in shipped
+    assert "lambdas/tasks/flag_compliance/schema.json" in shipped
+
+
 def test_the_layer_has_what_the_lock_names_and_no_sdk(layer: Path) -> None:
     """boto3 comes with the runtime; pydantic and the X-Ray SDK would cost every cold start."""
     assert [path.name for path in layer.iterdir()] == ["python"]

@@ -33,7 +33,9 @@ def nag(tmp_path: Path) -> dict[tuple[str, str], str]:
         app.synth()
     report = json.loads((tmp_path / "validation-report.json").read_text(encoding="utf-8"))
     return {
-        (_without_hash(violation["ruleName"]), construct["constructPath"]): violation["description"]
+        (_any_machine(_without_hash(violation["ruleName"])), _any_machine(construct["constructPath"])): violation[
+            "description"
+        ]
         for plugin in report["pluginReports"]
         for violation in plugin["violations"]
         for construct in violation["violatingConstructs"]
@@ -42,6 +44,12 @@ def nag(tmp_path: Path) -> dict[tuple[str, str], str]:
 
 def _without_hash(rule: str) -> str:
     return re.sub(r"<([A-Za-z]+)[0-9A-F]{8}(?=[.>])", r"<\1", rule)
+
+
+def _any_machine(text: str) -> str:
+    """They are made alike of data: who declares a workflow has nothing to review here."""
+    text = re.sub(r"<WorkflowsMachines\w+", "<a workflow", text)
+    return re.sub(r"(?<=/Workflows/Machines/)\w+", "(a workflow)", text)
 
 
 def test_cdk_nag_finds_only_what_was_reviewed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -111,6 +111,12 @@ def test_a_wrong_setting_is_refused_with_what_to_do(settings: dict[str, Any], ad
         ({"worker_timeout_s": 60}, "model_timeout_s (60) must leave 25 seconds of worker_timeout_s (60)"),
         ({"model_timeout_s": 96}, "so that no job would ever be tried"),
         ({"worker_timeout_s": 105}, "due_grace_s (120) must be at most worker_timeout_s + 10 (115)"),
+        ({"branch_timeout_s": 84}, "model_timeout_s (60) must leave 25 seconds of branch_timeout_s (84)"),
+        ({"branch_timeout_s": 900, "collect_timeout_s": 900}, "timeout_s of analyze-document (1800) must be at least"),
+        (
+            {"deadline_s": 2_160, "retry_cap_s": 60},
+            "deadline_s (2160) must exceed timeout_s of analyze-document, the 60 s that its lease is longer",
+        ),
         ({"due_grace_s": 30}, "due_grace_s (30) must exceed dispatch_timeout_s (30)"),
         ({"stream_age_s": 86_400}, "stream_age_s is 86400, but must be between 60 and 86399"),
         ({"deadline_s": 430, "retry_cap_s": 60}, "deadline_s (430) must exceed a lease and a sweep (430)"),
@@ -142,11 +148,21 @@ def test_every_inequality_of_the_protocol_is_kept_at_synth(settings: dict[str, A
 
 
 @pytest.mark.parametrize(("model", "worker"), [(6, 31), (95, 120), (875, 900)])
-def test_the_longest_model_call_leaves_25_seconds_of_the_worker_and_no_second_less(model: int, worker: int) -> None:
-    longest = Settings(region="us-east-1", worker_timeout_s=worker, model_timeout_s=model, due_grace_s=40)
+def test_the_longest_model_call_leaves_25_seconds_of_its_function_and_no_second_less(model: int, worker: int) -> None:
+    longest = Settings(
+        region="us-east-1",
+        worker_timeout_s=worker,
+        branch_timeout_s=worker,
+        model_timeout_s=model,
+        due_grace_s=40,
+    )
     assert problems(longest) == []
-    (told,) = problems(replace(longest, worker_timeout_s=worker - 1))
-    assert told.startswith(f"model_timeout_s ({model}) must leave 25 seconds of worker_timeout_s ({worker - 1})")
+    for function, shorter in (
+        ("worker", replace(longest, worker_timeout_s=worker - 1)),
+        ("branch", replace(longest, branch_timeout_s=worker - 1)),
+    ):
+        (told,) = problems(shorter)
+        assert told.startswith(f"model_timeout_s ({model}) must leave 25 seconds of {function}_timeout_s ({worker - 1}")
 
 
 def test_a_message_returns_only_after_its_lease_for_every_timeout_that_is_allowed() -> None:

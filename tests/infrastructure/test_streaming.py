@@ -10,7 +10,8 @@ import pytest
 from lambdas.adapters.attributes import to_item
 from lambdas.contracts import names
 from local.events.filters import Filters
-from tests.builders import any_record, final_record, handed_over, held_record
+from tests.builders import NOW, any_record, final_record, handed_over, held_record
+from tests.fakes_workflows import workflow_record
 from tests.infrastructure.templates import Template, target
 
 
@@ -138,6 +139,10 @@ NEWS: dict[str, tuple[dict[str, Any] | None, bool]] = {
     "a claim of a streamed job": (held_record(stream=True), True),
     "a claim of another job": (held_record(), False),
     "a job that was accepted": (any_record(stream=True), False),
+    "a branch of a workflow that is over": (workflow_record("done", progress_at=NOW), True),
+    "one of a job that was taken back by mistake": (workflow_record("done", status="PENDING", progress_at=NOW), True),
+    "a workflow that was prepared": (workflow_record(), False),
+    "a workflow that ended and was told of": (handed_over(progress_at=NOW), False),
     "an end": (final_record(), True),
     "an end of a streamed job": (final_record("FAILED", stream=True), True),
     "an end that everybody was told of": (handed_over("CANCELLED", stream=True), False),

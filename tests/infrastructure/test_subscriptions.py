@@ -98,7 +98,7 @@ def test_names_that_differ_in_a_hyphen_are_two(synthesize: Synthesize) -> None:
 
 
 def test_the_attributes_are_those_that_an_event_has() -> None:
-    event = routing.event(final_job(), NOW)
+    event = routing.event(final_job(partial=True), NOW)
     assert event.attributes.keys() == subscriptions.ATTRIBUTES.keys()
     for name, known in subscriptions.ATTRIBUTES.items():
         assert not known or event.attributes[name] in known
@@ -112,6 +112,11 @@ def refused(declared: Any) -> list[str]:
 def test_what_is_right_is_taken() -> None:
     assert refused(DECLARED) == []
     assert refused({}) == []
+
+
+@pytest.mark.parametrize("wanted", ["true", {"exists": False}])
+def test_results_without_all_parts_can_be_had_apart(wanted: Any) -> None:
+    assert refused({"ops": {**OPS, "filter": {"partial": [wanted]}}}) == []
 
 
 def test_the_example_of_the_documents_is_taken() -> None:
@@ -147,6 +152,8 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "an empty text": ("ops", {**OPS, "filter": {"tenant": [""]}}, "an empty text, which it never is"),
     "a number": ("ops", {**OPS, "filter": {"tenant": [7]}}, '7, but must have a text, {"prefix": text} or'),
     "a matcher that is not known": ("ops", {**OPS, "filter": {"tenant": [{"exists": True}]}}, "but must have a text"),
+    "parts that are always there": ("ops", {**OPS, "filter": {"tenant": [{"exists": False}]}}, "must have a text"),
+    "whether it is partial in a word of one's own": ("ops", {**OPS, "filter": {"partial": ["false"]}}, "it never is"),
     "two matchers in one": ("ops", {**OPS, "filter": {"tenant": [{"prefix": "a", "suffix": "b"}]}}, "must have a text"),
     "a prefix of nothing": ("ops", {**OPS, "filter": {"tenant": [{"prefix": ""}]}}, "but must have a text"),
     "anything but nothing": ("ops", {**OPS, "filter": {"tenant": [{"anything-but": []}]}}, "but must have a text"),

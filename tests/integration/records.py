@@ -18,6 +18,8 @@ from lambdas.core.protocol import Change
 from lambdas.core.webhooks import delivery_changes
 from lambdas.core.webhooks.delivery import DeliveryLimits
 from lambdas.core.webhooks.delivery import new_record as new_delivery
+from lambdas.core.workflows import changes as runs
+from lambdas.core.workflows.parts import Part
 
 LIMITS = Limits()
 _NUMBER = itertools.count(1)
@@ -97,9 +99,30 @@ def every_change(now: datetime) -> dict[str, tuple[dict[str, Any], Change]]:
         "hand_over": (done, changes.hand_over(from_record(done), now=now)),
         "reap": (lapsed, changes.reap(from_record(lapsed), now=now, limits=LIMITS)),
         "push_due": (open_, changes.push_due(from_record(open_), soon)),
+        **_every_change_of_a_run(now),
     }
     # one job each: they are all written to one table
     return {name: ({**record, "pk": an_id()}, change) for name, (record, change) in made.items()}
+
+
+def _every_change_of_a_run(now: datetime) -> dict[str, tuple[dict[str, Any], Change]]:
+    """Of a job whose work is an execution."""
+    held, lease = processing(), times.after(now, 900)
+    job, why = from_record(held), changes.error("EXECUTION_FAILED", "run 0 failed")
+    prepared = runs.prepare(job, ["key-facts", "summary"]).applied_to(held)
+    at_work = from_record(prepared)
+    done = Part(state="done", by="me", at=now, cost=11, sha="f" * 32, bytes=2)
+    return {
+        "prepare": (held, runs.prepare(job, ["key-facts", "summary"])),
+        "adopt": (held, runs.adopt(job, now=now, lease=lease)),
+        "extend": (prepared, runs.extend(at_work, lease=lease)),
+        "part": (prepared, runs.part(at_work, "key-facts", done, cost=11, now=now)),
+        "late_part": (prepared, runs.late_part("key-facts", "me", 11, seen_booked="")),
+        "collect": (prepared, runs.collect(at_work, now=now, key="k", result_bytes=2, partial=True, limits=LIMITS)),
+        "fall_short": (prepared, runs.fall_short(at_work, now=now, why=why, limits=LIMITS)),
+        "run_again": (prepared, runs.run_again(at_work, now=now, wait_s=2, why=why, limits=LIMITS)),
+        "give_up": (prepared, runs.give_up(at_work, now=now, why=why, limits=LIMITS)),
+    }
 
 
 # --- deliveries ------------------------------------------------------------------------------------

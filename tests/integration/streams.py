@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from neverdrop_client import Event, Final, Restarted, Text
+from neverdrop_client import Event, Final, Progress, Restarted, Text
 from tests.integration.command_line import job
 
 
@@ -14,6 +14,11 @@ def watching(attempt: int = 1, start: int = 0) -> dict[str, Any]:
 
 def chunks(*texts: str, start: int = 0, attempt: int = 1) -> dict[str, Any]:
     return {"type": "chunks", "job_id": "j1", "attempt": attempt, "from": start, "texts": list(texts)}
+
+
+def progress(*done: str, failed: tuple[str, ...] = (), attempt: int = 1, total: int = 5) -> dict[str, Any]:
+    come = {"done": list(done), "failed": list(failed), "total": total}
+    return {"type": "progress", "job_id": "j1", "attempt": attempt, **come}
 
 
 def restarted(attempt: int) -> dict[str, Any]:
@@ -46,7 +51,7 @@ def polled(
 
 
 def told(events: list[Event]) -> list[str]:
-    """Events in short: the texts as they are, `!2` for a restart, the status for the end."""
+    """Events in short: the texts as they are, `!2` for a restart, `3/5` of a workflow, the status for the end."""
     short = []
     for event in events:
         match event:
@@ -54,6 +59,8 @@ def told(events: list[Event]) -> list[str]:
                 short.append(text)
             case Restarted(attempt=attempt):
                 short.append(f"!{attempt}")
+            case Progress(settled=settled, total=total):
+                short.append(f"{settled}/{total}")
             case Final(job=ended):
                 short.append(str(ended["status"]))
     return short

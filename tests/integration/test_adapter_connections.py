@@ -134,6 +134,34 @@ def test_a_cursor_of_nobody_is_not_made(connections: Connections) -> None:
     assert connections.watchers_of("one") == []
 
 
+@pytest.mark.parametrize("before", ["", "000001.001", "000001.009"])
+def test_what_was_told_goes_forward_and_leaves_the_cursor(connections: Connections, before: str) -> None:
+    connections.watch(WATCH, NOW)
+    for told in (before, "000001.010", "000001.002"):  # the last one was overtaken
+        if told:
+            connections.tell(WATCH, told)
+    assert connections.watchers_of("one") == [replace(WATCH, told="000001.010")]
+    connections.tell(WATCH, "000002.000")
+    assert connections.watch_of(ANNA, "one") == replace(WATCH, told="000002.000")
+
+
+def test_what_was_told_to_another_watch_or_to_nobody_is_left_alone(connections: Connections) -> None:
+    connections.tell(WATCH, "000001.001")
+    assert connections.watchers_of("one") == []
+    later = replace(WATCH, mark="mark-2")
+    connections.watch(later, NOW)
+    connections.tell(WATCH, "000001.001")
+    assert connections.watchers_of("one") == [later]
+
+
+def test_a_new_watch_has_been_told_nothing(connections: Connections) -> None:
+    connections.watch(WATCH, NOW)
+    connections.tell(WATCH, "000001.001")
+    again = replace(WATCH, mark="mark-2")
+    connections.watch(again, NOW)
+    assert connections.watchers_of("one") == [again]
+
+
 def test_who_unwatches_one_job_still_watches_the_other(connections: Connections) -> None:
     other = replace(WATCH, job_id="two")
     for watch in (WATCH, other):
@@ -215,6 +243,7 @@ CALLS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "watch": ("PutItem", lambda table: table.watch(WATCH, NOW)),
     "unwatch": ("DeleteItem", lambda table: table.unwatch(WATCH)),
     "advance": ("UpdateItem", lambda table: table.advance(WATCH, 1, 4)),
+    "tell": ("UpdateItem", lambda table: table.tell(WATCH, "000001.001")),
     "watch of": ("GetItem", lambda table: table.watch_of(ANNA, "one")),
     "jobs of": ("Query", lambda table: table.jobs_of(ANNA)),
     "watchers of": ("Query", lambda table: table.watchers_of("one")),

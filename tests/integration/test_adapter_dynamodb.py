@@ -59,6 +59,7 @@ def test_a_change_sent_twice_is_applied_once_and_both_times_a_success(job_store:
 def test_a_change_of_another_holder_is_refused_with_the_record_as_it_stands(job_store: JobStore, name: str):
     record, change = every_change(clock.now())[name]
     moved_on = {**record, "attempt": 40, "tries": 40, "claim_id": "somebody", "status": "WAITING"}
+    moved_on |= {"booked_by": {"key-facts": "somebody"}}
     job_store.create(moved_on)
     assert job_store.apply(record["pk"], change) == Refused(moved_on)
     assert job_store.read(record["pk"]) == moved_on

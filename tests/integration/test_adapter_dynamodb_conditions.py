@@ -16,6 +16,8 @@ from tests.integration.records import an_id
 
 TIMES = [f"2026-11-29T15:30:{second}.000Z" for second in (43, 44, 45)]
 STATUSES = ["PENDING", "PROCESSING", "WAITING", "COMPLETED", "FAILED", "CANCELLED", "DELETED"]
+BRANCHES = ["key-facts", "name"]  # the one has a hyphen, the other is a word of DynamoDB's own
+WHO = st.sampled_from(["me", "you"])
 RECORD: dict[str, st.SearchStrategy[Any]] = {
     "status": st.sampled_from(STATUSES),
     "attempt": st.integers(0, 2),
@@ -26,6 +28,10 @@ RECORD: dict[str, st.SearchStrategy[Any]] = {
     "deadline_at": st.sampled_from(TIMES),
     "due_shard": st.just("1"),
     "late_cost": st.integers(0, 9),
+    "run": st.integers(0, 2),
+    "parts_run": st.integers(0, 2),
+    "parts": st.dictionaries(st.sampled_from(BRANCHES), st.fixed_dictionaries({}, optional={"by": WHO})),
+    "booked_by": st.dictionaries(st.sampled_from(BRANCHES), WHO),
 }
 PARAMS: dict[str, st.SearchStrategy[Any]] = {
     "now": st.sampled_from(TIMES),
@@ -37,6 +43,12 @@ PARAMS: dict[str, st.SearchStrategy[Any]] = {
     "seen_attempt": st.integers(0, 2),
     "next_attempt": st.integers(0, 3),
     "late_cost": st.integers(0, 9),
+    "run": st.integers(0, 2),
+    "next_run": st.integers(0, 3),
+    "branch": st.sampled_from(BRANCHES),
+    "by": WHO,
+    "seen_by": WHO,
+    "seen_booked": WHO,
 }
 records = st.fixed_dictionaries({}, optional=RECORD)
 params = st.fixed_dictionaries(PARAMS)
@@ -50,10 +62,16 @@ def _named(condition: Condition | None) -> set[str]:
         case All(parts) | AnyOf(parts):
             return set().union(*(_named(part) for part in parts))
         case Absent(field) | In(field, _):
-            return {field}
+            return _steps(field)
         case Compare(field, _, operand):
-            return {field} | ({f":{operand.name}"} if isinstance(operand, Param) else set())
+            return _steps(field) | ({f":{operand.name}"} if isinstance(operand, Param) else set())
     return set()
+
+
+def _steps(field: str) -> set[str]:
+    """The attribute of the record, and the parameters that name what lies in it."""
+    first, *others = field.split(".")
+    return {first, *(step for step in others if step.startswith(":"))}
 
 
 def test_these_records_have_every_field_that_a_condition_names():
@@ -73,7 +91,7 @@ def test_a_rule_holds_in_the_store_exactly_where_it_holds_in_core(job_store: Job
     @few
     @given(fields=records, values=params)
     def agree(fields: dict[str, Any], values: dict[str, Any]) -> None:
-        record = {"pk": an_id(), "sk": "job", **fields}
+        record: dict[str, Any] = {"pk": an_id(), "sk": "job", **fields}
         job_store.create(record)
         change = Change(RULES[name], values, sets={"touched": "yes"}, adds={"counter": 2}, removes=("claim_id",))
         assert job_store.apply(record["pk"], change) == _expected(change, record)
@@ -107,7 +125,7 @@ def test_any_condition_of_these_parts_holds_in_the_store_exactly_where_it_holds_
     @settings(few, max_examples=100)
     @given(fields=records, values=params, condition=trees)
     def agree(fields: dict[str, Any], values: dict[str, Any], condition: Condition) -> None:
-        record = {"pk": an_id(), "sk": "job", **fields}
+        record: dict[str, Any] = {"pk": an_id(), "sk": "job", **fields}
         job_store.create(record)
         change = Change(Rule("any", "0", (), None, condition), values, sets={"touched": "yes"})
         assert job_store.apply(record["pk"], change) == _expected(change, record)
@@ -119,7 +137,7 @@ def test_any_condition_of_these_parts_holds_in_the_store_exactly_where_it_holds_
 def test_a_field_that_is_not_there_differs_from_every_value_and_compares_with_none(
     job_store: JobStore, operator: Operator
 ):
-    record = {"pk": an_id(), "sk": "job"}
+    record: dict[str, Any] = {"pk": an_id(), "sk": "job"}
     job_store.create(record)
     change = Change(Rule("any", "0", (), None, Compare("status", operator, "FAILED")), {}, sets={"touched": "yes"})
     applied = isinstance(job_store.apply(record["pk"], change), Applied)
@@ -130,7 +148,7 @@ def test_a_field_that_is_not_there_differs_from_every_value_and_compares_with_no
 @pytest.mark.parametrize("group", [All, AnyOf])
 def test_a_group_of_one_is_written_without_parentheses_of_its_own(job_store: JobStore, group: type[All | AnyOf]):
     """DynamoDB refuses `((x))`: "The expression has redundant parentheses"."""
-    record = {"pk": an_id(), "sk": "job", "status": "FAILED"}
+    record: dict[str, Any] = {"pk": an_id(), "sk": "job", "status": "FAILED"}
     job_store.create(record)
     condition = All((group((Compare("status", "=", "FAILED"),)),))
     change = Change(Rule("any", "0", (), None, condition), {}, sets={"touched": "yes"})
@@ -139,7 +157,7 @@ def test_a_group_of_one_is_written_without_parentheses_of_its_own(job_store: Job
 
 @pytest.mark.parametrize("word", ["status", "ttl", "data", "name", "value", "type", "count", "result", "error", "run"])
 def test_ddb_11_a_reserved_word_may_name_a_field(job_store: JobStore, word: str):
-    record = {"pk": an_id(), "sk": "job", word: "before"}
+    record: dict[str, Any] = {"pk": an_id(), "sk": "job", word: "before"}
     job_store.create(record)
     rule = Rule("any", "0", (), None, Compare(word, "=", "before"))
     outcome = job_store.apply(record["pk"], Change(rule, {}, sets={word: "after"}))
@@ -158,3 +176,46 @@ def test_what_a_record_may_hold_comes_back_as_it_was_put(job_store: JobStore):
         assert read == record
         assert read is not None
         assert type(read["kept"]) is type(value)
+
+
+@pytest.mark.parametrize("branch", BRANCHES)
+def test_what_lies_in_a_map_is_set_by_its_path_and_nothing_beside_it(job_store: JobStore, branch: str):
+    """A branch's name is no attribute's: it may have hyphens, and be any word."""
+    record: dict[str, Any] = {"pk": an_id(), "sk": "job", "status": "PENDING", "run": 0, "parts_run": 0,
+              "parts": {"other": {"state": "open"}, branch: {"state": "open"}}, "booked_by": {}}  # fmt: skip
+    job_store.create(record)
+    values = {"run": 0, "branch": branch, "by": "me", "seen_by": ""}
+    written = {"state": "done", "by": "me", "error": {"code": "X", "message": ""}}
+    sets = {"parts.:branch": written, "booked_by.:branch": "me", "progress_at": "now"}
+    change = Change(RULES["part"], values, sets=sets, adds={"cost": 7})
+    parts = {**record["parts"], branch: written}
+    after = {**record, "parts": parts, "booked_by": {branch: "me"}, "progress_at": "now", "cost": 7}
+    assert job_store.apply(record["pk"], change) == Applied(after) == Applied(change.applied_to(record))
+    assert job_store.apply(record["pk"], change) == Applied(after)  # its own effect
+    overtaken = Change(RULES["part"], {**values, "by": "you"}, sets=change.sets)
+    assert job_store.apply(record["pk"], overtaken) == Refused(after)
+
+
+def test_a_branch_that_the_record_does_not_name_yet_finds_its_place(job_store: JobStore):
+    record: dict[str, Any] = {
+        "pk": an_id(),
+        "sk": "job",
+        "status": "PENDING",
+        "run": 0,
+        "parts_run": 0,
+        "parts": {},
+        "booked_by": {},
+    }
+    job_store.create(record)
+    values = {"run": 0, "branch": "a-b", "by": "me", "seen_by": "", "seen_booked": ""}
+    job_store.apply(record["pk"], Change(RULES["part"], values, sets={"parts.:branch": {"by": "me"}}))
+    job_store.apply(record["pk"], Change(RULES["late_part"], values, sets={"booked_by.:branch": "me"}))
+    assert job_store.read(record["pk"]) == {**record, "parts": {"a-b": {"by": "me"}}, "booked_by": {"a-b": "me"}}
+
+
+def test_names_that_differ_by_a_hyphen_alone_are_two(job_store: JobStore):
+    record: dict[str, Any] = {"pk": an_id(), "sk": "job", "status": "PENDING", "attempt": 0, "parts": {}}
+    job_store.create(record)
+    values = {"seen_status": "PENDING", "seen_attempt": 0, "one": "a-b", "two": "a_b"}
+    change = Change(RULES["push_due"], values, sets={"parts.:one": 1, "parts.:two": 2})
+    assert job_store.apply(record["pk"], change) == Applied({**record, "parts": {"a-b": 1, "a_b": 2}})

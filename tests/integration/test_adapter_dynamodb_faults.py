@@ -45,6 +45,7 @@ def test_ddb_05_a_job_whose_put_was_repeated_is_answered_as_it_was_put(cloud: Cl
 def test_a_refused_write_says_so_even_when_the_first_refusal_was_lost(cloud: Cloud, store: DynamoJobStore, name: str):
     record, change = every_change(clock.now())[name]
     other = {**record, "attempt": 40, "tries": 40, "claim_id": "somebody", "status": "WAITING"}
+    other |= {"booked_by": {"key-facts": "somebody"}}
     store.create(other)
     cloud.wire.lose("UpdateItem")
     assert store.apply(record["pk"], change) == Refused(other)

@@ -68,6 +68,41 @@ def test_a_thousand_objects_are_one_request(cloud: Cloud, bucket: S3Objects):
     assert [one.operation for one in cloud.wire.sent] == ["DeleteObjects"]
 
 
+def test_a_folder_goes_with_all_that_is_in_it_and_nothing_beside_it(
+    cloud: Cloud, bucket: S3Objects, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("lambdas.adapters.s3.LISTED_AT_ONCE", 2)
+    own = ["1", "run-0", "parts/entities/aa", "parts/summary/bb", "parts/summary/cc"]
+    beside = ["results/acme/j", "results/acme/j0/1", "results/acme2/j/1", "answers/acme/j/1"]
+    for key in [*(f"results/acme/j/{name}" for name in own), *beside]:
+        bucket.put(key, b"{}")
+    cloud.wire.clear()
+    for _ in range(2):  # a repeat finds nothing
+        bucket.delete_folder("results/acme/j/")
+    operations = [one.operation for one in cloud.wire.sent if one.operation in ("ListObjectsV2", "DeleteObjects")]
+    assert operations == ["ListObjectsV2", "DeleteObjects"] * 3 + ["ListObjectsV2"]
+    assert sorted(cloud.objects(cloud.results_bucket)) == sorted(beside)
+
+
+def test_a_folder_of_which_something_stays_is_told_and_a_repeat_goes_on(cloud: Cloud, bucket: S3Objects):
+    bucket.put("results/acme/j/1", b"{}")
+    for operation in ("DeleteObjects", "ListObjectsV2"):
+        cloud.wire.refuse(operation, "AccessDenied", 403)
+        with pytest.raises(Unavailable):
+            bucket.delete_folder("results/acme/j/")
+        cloud.wire.mend()
+    bucket.delete_folder("results/acme/j/")
+    assert cloud.objects(cloud.results_bucket) == {}
+
+
+@pytest.mark.parametrize("prefix", ["", "results/acme/j", "results"])
+def test_what_is_no_folder_is_not_deleted(bucket: S3Objects, prefix: str):
+    bucket.put("results/acme/j/1", b"{}")
+    with pytest.raises(ValueError, match="more than one folder"):
+        bucket.delete_folder(prefix)
+    assert bucket.exists("results/acme/j/1")
+
+
 def test_one_object_that_cannot_be_deleted_is_told_though_s3_answers_200(bucket: S3Objects):
     class Answers:
         def delete_objects(self, **_: Any) -> Any:

@@ -16,6 +16,7 @@ from lambdas.contracts import names
 from lambdas.contracts.validation import compile_schema, load
 from lambdas.core import times
 from lambdas.core.streaming.ports import Chunk
+from tests.fakes_workflows import parts
 from tests.integration.cloud import Cloud, Context
 from tests.integration.conftest import Lines, Load
 from tests.integration.events import ACME, GLOBEX, failures, http, stream, stream_record
@@ -230,6 +231,21 @@ def test_without_a_place_in_the_table_there_is_no_connection(doors: Doors, job: 
     doors.cloud.wire.refuse("PutItem", "InternalServerError", 500)
     event = {"requestContext": about("CONNECT", "$connect", ANNA, authorizer=shown["context"])}
     assert doors.socket.handler(event, Context()) == {"statusCode": 503}
+
+
+def test_who_watches_a_workflow_is_told_each_step_once(doors: Doors) -> None:
+    record = processing(pending(type="analyze-document"))
+    record = {**record, "parts": parts(), "parts_run": 0, "progress_at": times.text(clock.now())}
+    doors.cloud.put(record)
+    doors.open(ANNA, record["pk"])
+    assert [frame["type"] for frame in doors.watch(ANNA, record["pk"])] == ["watching", "progress"]
+    for states in (("done",), ("done",), ("done", "failed")):
+        doors.cloud.put({**record, "parts": parts(*states)})
+        assert doors.push(stream_record({**record, "parts": parts(*states)})) == []
+    steps = [frame for frame in doors.api.sent[ANNA] if frame["type"] == "progress"]
+    assert [(step["done"], step["failed"], step["total"]) for step in steps] == [
+        ([], [], 3), (["summary"], [], 3), (["summary"], ["entities"], 3),
+    ]  # fmt: skip
 
 
 def test_a_message_in_base64_is_read_and_the_route_does_not_decide(doors: Doors, job: dict[str, Any]) -> None:

@@ -19,10 +19,13 @@ from local.stack.stack import Stack
 from local.stack.template import Template
 
 HERE = Path(__file__).parent
-ROLES = ("accept", "query", "control", "webhooks", "ingest", "dispatch", "worker", "deliver", "sweep")
+ROLES = (
+    "accept", "query", "control", "webhooks", "ingest", "dispatch", "worker", "branch", "collect", "ended", "deliver",
+    "sweep",
+)  # fmt: skip
 RUNTIME = ("boto3", "botocore", "s3transfer", "urllib3", "jmespath", "dateutil", "six")  # what Lambda brings
 HEAVY = ("pydantic", "aws_xray_sdk", "jsonschema", "opentelemetry", "requests", "moto", "aws_cdk", "yaml", "numpy")
-MODULES_MAX = 540  # the sweep, the largest, has 535 on Python 3.11 with boto3; the rest of them is ours to keep small
+MODULES_MAX = 550  # the sweep, the largest, has 544 on Python 3.11 with boto3; the rest of them is ours to keep small
 
 
 @pytest.fixture(scope="module")

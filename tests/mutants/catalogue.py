@@ -7,6 +7,7 @@ from tests.mutants.safety_line import SafetyLine
 from tests.mutants.safety_lines import (
     accepting,
     asking,
+    branches,
     changes_final,
     changes_held,
     claiming,
@@ -36,6 +37,7 @@ from tests.mutants.safety_lines import (
     trying,
     verdicts,
     watching,
+    workflows,
 )
 
 WRITTEN: tuple[SafetyLine, ...] = (
@@ -70,6 +72,8 @@ WRITTEN: tuple[SafetyLine, ...] = (
     *hinting.LINES,
     *outside.LINES,
     *reaching.LINES,
+    *workflows.LINES,
+    *branches.LINES,
 )
 
 ALL = (*meanings.LINES, *WRITTEN)

@@ -20,6 +20,10 @@ USED_UP = f"{CLAIMING}::test_3a_a_claimable_job_that_is_used_up_or_late_fails_an
 OPENED = f"{LIFECYCLE}::test_a_job_that_failed_or_was_cancelled_starts_again"
 COSTED = f"{LIFECYCLE}::test_what_came_late_after_the_cancellation_is_part_of_the_cost_of_the_next_opening"
 
+BEGUN = "tests/unit/test_workflow_changes.py::test_a_branch_writes_its_own_entry_its_cost_and_the_time"
+GOES_ON = "tests/unit/test_workflow_changes.py::test_a_try_that_was_overtaken_changes_nothing"
+LATE = "tests/unit/test_workflow_changes.py::test_what_an_earlier_try_has_booked_keeps_no_later_one_from_booking"
+
 EXAMPLE = "tests/unit/test_protocol.py::test_a_record_that_violates_one_clause_is_refused"
 
 # of these two clauses each makes up for the other, as long as only held jobs are reaped: the examples tell them apart
@@ -34,6 +38,10 @@ ALTERNATIVES = {
     "expire condition: lease_until < :now": USED_UP,
     "reopen condition: no late_cost": OPENED,
     "reopen condition: late_cost = :late_cost": COSTED,
+    "part condition: no parts.:branch.by": BEGUN,
+    "part condition: parts.:branch.by = :seen_by": GOES_ON,
+    "late_part condition: no booked_by.:branch": LATE,
+    "late_part condition: booked_by.:branch = :seen_booked": LATE,
 }
 
 _HOLDER = {
@@ -53,6 +61,20 @@ def _holder(rule: str) -> dict[str, str]:
 
 def _seen(rule: str) -> dict[str, str]:
     return {f"{rule} condition: {clause}": meaning for clause, meaning in _SEEN.items()}
+
+
+def _of_a_run(rule: str, states: str) -> dict[str, str]:
+    return {
+        f"{rule} condition: status {states}": f"G6, row 14: no {rule} changes a job that has come to another end",
+        f"{rule} condition: run = :run": f"hole 36: no {rule} of one execution is done to the next run",
+    }
+
+
+def _ended(rule: str, end: str, run: str) -> dict[str, str]:
+    return {
+        f"{rule} effect: status = {end}": "row 14: an end that somebody else has written is not taken for this one",
+        f"{rule} effect: run = :{run}": "row 14: the end of another run is not taken for this one's",
+    }
 
 
 def _left_in(rule: str, end: str) -> dict[str, str]:
@@ -127,6 +149,34 @@ MEANINGS: dict[str, str] = {
     "reap effect: status = PENDING": "row 15: a job that has ended meanwhile is not sent as reaped",
     "reap effect: attempt = :seen_attempt": "row 15: another's parking is not taken for this reap",
     **_seen("push_due"),
+    **_holder("prepare"),
+    "prepare condition: parts_run <> :run": "row 13: what the branches of a running execution have written stays",
+    "prepare effect: status = PROCESSING": "row 13: nothing is started for a job that was cancelled",
+    "prepare effect: attempt = :attempt": "row 13: who has lost its job starts nothing",
+    "prepare effect: claim_id = :claim_id": "row 13: what another has prepared is started by that other",
+    **_holder("adopt"),
+    **_seen("extend"),
+    **_of_a_run("part", "in PENDING, PROCESSING"),
+    "part condition: parts_run = :run": "row 14: a run that nobody has prepared has no parts",
+    "part condition: (no parts.:branch.by or parts.:branch.by = :seen_by)":
+        "G15, row 14: who was overtaken neither undoes what is done nor books its cost twice",
+    "part condition: no parts.:branch.by": "row 14: the first try of a branch is written",
+    "part condition: parts.:branch.by = :seen_by": "row 14: a branch goes on after a try that came to nothing",
+    "part effect: booked_by.:branch = :by": "G15: what another try has written is not taken for one's own",
+    "late_part condition: parts_run >= 0": "N1: a tombstone gets no cost",
+    "late_part condition: (no booked_by.:branch or booked_by.:branch = :seen_booked)":
+        "G15: what came late is booked once, however often and however late it is written",
+    "late_part condition: no booked_by.:branch": "G15: what came late is booked, the first time",
+    "late_part condition: booked_by.:branch = :seen_booked": "G15: what came late is booked after an earlier try's",
+    "late_part effect: booked_by.:branch = :by": "G15: a cost that is nowhere is not believed to be booked",
+    **_of_a_run("collect", "in PENDING, PROCESSING"),
+    **_ended("collect", "COMPLETED", "run"),
+    **_of_a_run("fall_short", "in PENDING, PROCESSING"),
+    **_ended("fall_short", "FAILED", "run"),
+    **_of_a_run("run_again", "= PROCESSING"),
+    **_ended("run_again", "PENDING", "next_run"),
+    **_of_a_run("give_up", "= PROCESSING"),
+    **_ended("give_up", "FAILED", "next_run"),
 }  # fmt: skip
 
 

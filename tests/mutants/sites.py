@@ -18,14 +18,14 @@ WRITES = frozenset({
     *(("_effects", write) for write in ("intend", "once", "repeatable")),
     *((store, write) for store in ("deliveries", "_rows") for write in ("apply", "create")),
     *((store, "save") for store in ("store", "endpoints")),
-    *(("connections", write) for write in ("open", "watch", "unwatch", "advance", "close")),
+    *(("connections", write) for write in ("open", "watch", "unwatch", "advance", "tell", "close")),
     ("tickets", "put"), ("tickets", "take"), ("chunks", "append"), ("chunks", "delete_all"),
 })  # fmt: skip
 
 # calls by which a letter or an object goes away, or is kept from others
 REMOVALS = frozenset({
     ("box", "remove"), ("held", "remove"), ("_client", "delete_message_batch"), ("looking", "keep"),
-    ("_client", "delete_objects"), ("inputs", "delete_many"), ("results", "delete_many"), ("uploads", "delete"),
+    ("_client", "delete_objects"), ("inputs", "delete_many"), ("results", "delete_folder"), ("uploads", "delete"),
 })  # fmt: skip
 
 # calls whose answer says what was not taken: whoever does not look acknowledges what nobody has

@@ -17,7 +17,7 @@ from local.aws.permissions import Permissions
 from local.aws.uses import NoUses, Uses, uses_of
 from local.stack.stack import Resource, Stack
 
-_SERVICES = {"secrets-manager": "secretsmanager", "sesv2": "ses"}
+_SERVICES = {"secrets-manager": "secretsmanager", "sesv2": "ses", "sfn": "states"}
 _MARK = "the-tests-own-eyes"
 EYES = Config(user_agent_extra=_MARK)
 """Of the clients with which a test looks and steps in itself, perhaps while a handler runs."""

@@ -56,6 +56,7 @@ class Reader:
                         assert self.kept, "a restart of nothing"
                         self.kept.clear()
                     else:
+                        assert isinstance(event, Text)
                         self.kept.append(event)
             except Gap:
                 continue

@@ -22,6 +22,7 @@ from lambdas.core.conditions import (
     either,
     equal,
     holds,
+    path,
 )
 
 FIELDS = st.sampled_from(["a", "b", "c"])
@@ -109,3 +110,16 @@ def test_both_wants_every_part_and_either_wants_one() -> None:
     assert not holds(both(one, other), {"a": 1, "b": 3}, {})
     assert holds(either(one, other), {"a": 0, "b": 2}, {})
     assert not holds(either(one, other), {"a": 0, "b": 3}, {})
+
+
+@pytest.mark.parametrize("field", ["m.x", "m.:which", "m.:which.y", "gone.:which", "text.:which"])
+def test_a_path_leads_into_maps_and_to_nothing_where_one_is_missing(field: str) -> None:
+    """`:which` is a parameter: a name with a dot or a hyphen is one step."""
+    record = {"m": {"x": 1, "a-b.c": {"y": 1}, "plain": 1}, "text": "x"}
+    there = {"m.x": "-", "m.:which": "plain", "m.:which.y": "a-b.c"}
+    params = {"which": there.get(field, "x")}
+    assert holds(equal(field, 1), record, params) == (field in there)
+    assert holds(Absent(field), record, params) == (field not in there)
+    assert holds(Compare(field, "<>", 1), record, params) == (field not in there)
+    assert not holds(equal(field, 1), None, params)
+    assert path("m.:which.y", {"which": "a-b.c"}) == ("m", "a-b.c", "y")

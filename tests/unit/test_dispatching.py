@@ -12,15 +12,25 @@ from lambdas.core.job import Job, from_record
 from lambdas.core.ports import Message
 from tests.builders import NOW, any_record, final_record, held_record, later
 from tests.fakes import FakeJobStore, FakeOutbox, Notices, Trouble
+from tests.fakes_workflows import FakeExecutions
 
 
 def _of(message: Message) -> str:
     return str(json.loads(message.body)["run_id"])
 
 
-def _dispatch(store: FakeJobStore, outbox: FakeOutbox, notices: Notices | None = None) -> Sent:
+def _dispatch(
+    store: FakeJobStore, outbox: FakeOutbox, notices: Notices | None = None, executions: FakeExecutions | None = None
+) -> Sent:
     jobs: list[Job] = [from_record(record) for record in store.records.values()]
-    return dispatch(jobs, now=NOW, outbox=outbox, store=store, notice=notices or Notices())
+    return dispatch(
+        jobs,
+        now=NOW,
+        outbox=outbox,
+        store=store,
+        executions=executions or FakeExecutions(),
+        notice=notices or Notices(),
+    )
 
 
 def test_a_pending_job_gets_a_message_and_no_mark() -> None:
@@ -104,7 +114,8 @@ def test_str_08_dying_after_the_send_repeats_the_same_event_and_nothing_else() -
 def test_a_job_reopened_meanwhile_is_not_marked_and_not_failed() -> None:
     dead = final_record(FAILED)
     store, outbox = FakeJobStore(any_record(attempt=2)), FakeOutbox()
-    assert dispatch([from_record(dead)], now=NOW, outbox=outbox, store=store, notice=Notices()).failed == set()
+    world = {"outbox": outbox, "store": store, "executions": FakeExecutions(), "notice": Notices()}
+    assert dispatch([from_record(dead)], now=NOW, **world).failed == set()  # type: ignore[arg-type]
     assert next(iter(store.records.values()))["due_shard"] == dead["due_shard"]
 
 

@@ -18,6 +18,7 @@ from lambdas.core.protocol import Change
 from tests.builders import JOB_ID, NOW, any_job, any_record, final_job, final_record, handed_over, held_job, later
 from tests.builders import held_record as held
 from tests.fakes import FakeJobStore
+from tests.unit import workflow_fences
 
 Record = dict[str, Any]
 LIMITS, WHY = Limits(), {"code": "TASK_ERROR", "message": "ValueError: no"}
@@ -120,6 +121,7 @@ LATE: dict[str, tuple[Change, Record]] = {
     "reap: its execution has prolonged the lease": (reap(lapsed_job()), held()),
     "push_due: it has ended": (changes.push_due(any_job(), later(600)), final_record(attempt=0)),
     "push_due: it was claimed and parked": (changes.push_due(any_job(), later(600)), any_record(attempt=1)),
+    **workflow_fences.LATE,
 }  # fmt: skip
 
 ENDS = {"complete": (complete, COMPLETED), "retry": (retry, PENDING), "park": (park, PENDING), "fail": (fail, FAILED)}
@@ -149,6 +151,7 @@ NOT_MY_OWN: dict[str, tuple[Change, Record]] = {
     "delete: it was opened again": (changes.delete(final_job(FAILED)), any_record(attempt=2)),
     "reap: its late holder has completed it": (reap(lapsed_job()), final_record(COMPLETED)),
     "reap: another has parked it": (reap(lapsed_job()), any_record(attempt=2)),
+    **workflow_fences.NOT_MY_OWN,
 }  # fmt: skip
 
 

@@ -93,3 +93,26 @@ def test_each_version_of_an_object_is_a_job_of_its_own() -> None:
     }
     assert len(found) == 4
     assert all(re.fullmatch(r"[0-9a-f]{32}", one) for one in found)
+
+
+def test_an_execution_is_named_by_its_job_and_run_and_by_nothing_else() -> None:
+    name = ids.execution_name("job", 3)
+    assert re.fullmatch(r"[0-9a-f]{64}", name)  # Step Functions takes up to 80, of few characters
+    assert name == ids.execution_name("job", 3)
+    assert len({name, ids.execution_name("job", 4), ids.execution_name("job3", 3), ids.execution_name("jo", 3)}) == 4
+
+
+def test_what_a_branch_gave_lies_under_its_question_whatever_the_run() -> None:
+    sha = ids.part_sha("summary", "summarize", '{"text":""}')
+    assert re.fullmatch(r"[0-9a-f]{32}", sha)
+    others = [("summar", "ysummarize", '{"text":""}'), ("summary", "classify", '{"text":""}'),
+              ("summary", "summarize", '{"text":"x"}'), ("facts", "summarize", '{"text":""}')]  # fmt: skip
+    assert sha not in {ids.part_sha(*other) for other in others}
+    assert ids.part_key("acme", "j", "summary", sha) == f"results/acme/j/parts/summary/{sha}"
+
+
+def test_the_results_of_a_run_of_an_attempt_and_of_a_branch_never_meet() -> None:
+    keys = [ids.run_result_key("acme", "j", 1), ids.result_key("acme", "j", 1), ids.part_key("acme", "j", "run-1", "1")]
+    assert len(set(keys)) == 3
+    assert all(key.startswith(ids.job_objects("acme", "j")) for key in keys)
+    assert not ids.job_objects("acme", "j").startswith(ids.job_objects("acme", "job"))

@@ -288,7 +288,9 @@ def full_hall(**over: Any) -> Hall:
     record = handed_over(COMPLETED, attempt=3, **over)
     hall = Hall(record)
     hall.inputs.objects = {ids.input_key(TENANT, JOB_ID, record["body_sha"]): b"{}", "inputs/acme/other/sha": b"{}"}
-    results = [*(ids.result_key(TENANT, JOB_ID, n) for n in (1, 2, 3)), "results/acme/other/1", "answers/acme/shared"]
+    own = [*(ids.result_key(TENANT, JOB_ID, n) for n in (1, 2, 3)), ids.run_result_key(TENANT, JOB_ID, 2)]
+    own += [ids.part_key(TENANT, JOB_ID, branch, sha) for branch in ("entities", "summary") for sha in ("aa", "bb")]
+    results = [*own, "results/acme/other/1", f"results/acme/{JOB_ID}0/1", "answers/acme/shared"]
     hall.results.objects = dict.fromkeys(results, b"{}")
     for job_id in (JOB_ID, "other"):
         hall.chunks.append(job_id, Chunk(1, 0, "text"), 1)
@@ -302,7 +304,7 @@ def test_a_deleted_job_leaves_a_tombstone_and_no_object_of_its_own() -> None:
     assert hall.record == {name: was[name] for name in OF_A_TOMBSTONE if name in was} | {"status": DELETED}
     assert {"body_sha", "expires_at", "tenant", "attempt", "upload_shard", "upload_key"} <= hall.record.keys()
     assert list(hall.inputs.objects) == ["inputs/acme/other/sha"]
-    assert list(hall.results.objects) == ["results/acme/other/1", "answers/acme/shared"]
+    assert list(hall.results.objects) == ["results/acme/other/1", f"results/acme/{JOB_ID}0/1", "answers/acme/shared"]
     assert list(hall.chunks.items) == [("other", 1, 0)]
 
 
@@ -311,12 +313,12 @@ def test_the_tombstone_stands_before_the_first_object_goes() -> None:
     hall.store.troubles.add("delete", Trouble.UNSENT)
     with pytest.raises(Unavailable):
         hall.ask(delete)
-    assert (len(hall.inputs.objects), len(hall.results.objects), hall.record["status"]) == (2, 5, COMPLETED)
+    assert (len(hall.inputs.objects), len(hall.results.objects), hall.record["status"]) == (2, 11, COMPLETED)
     assert len(hall.chunks.items) == 2
 
 
 @pytest.mark.parametrize(
-    ("where", "call"), [("inputs", "delete_many"), ("results", "delete_many"), ("chunks", "delete_all")]
+    ("where", "call"), [("inputs", "delete_many"), ("results", "delete_folder"), ("chunks", "delete_all")]
 )
 def test_a_repeat_finishes_what_a_failure_has_left(where: str, call: str) -> None:
     hall = full_hall()
@@ -325,16 +327,9 @@ def test_a_repeat_finishes_what_a_failure_has_left(where: str, call: str) -> Non
         hall.ask(delete)
     assert hall.record["status"] == DELETED
     assert hall.ask(delete) == hall.ask(delete) == Deleted(JOB_ID, 3)
-    assert (list(hall.inputs.objects), len(hall.results.objects)) == (["inputs/acme/other/sha"], 2)
+    assert (list(hall.inputs.objects), len(hall.results.objects)) == (["inputs/acme/other/sha"], 3)
     assert list(hall.chunks.items) == [("other", 1, 0)]
     assert hall.store.calls.count("delete") == 1
-
-
-def test_results_of_thousands_of_attempts_go_a_thousand_at_a_time() -> None:
-    hall = Hall(handed_over(FAILED, attempt=2_500))
-    hall.results.objects = {ids.result_key(TENANT, JOB_ID, 2_500): b"{}", ids.result_key(TENANT, JOB_ID, 1): b"{}"}
-    hall.ask(delete)
-    assert (hall.results.objects, hall.results.order) == ({}, ["delete_many"] * 3)
 
 
 @pytest.mark.parametrize("status", OPEN)
@@ -354,7 +349,7 @@ def test_a_job_that_was_opened_meanwhile_is_not_deleted() -> None:
     hall.meanwhile["delete"] = lambda: hall.put(any_record(attempt=4, run=1))
     assert hall.ask(delete).status == 409
     assert hall.job.status == PENDING
-    assert len(hall.results.objects) == 5
+    assert len(hall.results.objects) == 11
 
 
 def test_a_job_that_expired_meanwhile_is_not_there() -> None:

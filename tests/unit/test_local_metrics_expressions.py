@@ -1,4 +1,4 @@
-"""Metric math: what the user guide says of FILL and DIFF, and that everything else is refused."""
+"""Metric math: what the user guide says of FILL, DIFF, + and /, and that everything else is refused."""
 
 from __future__ import annotations
 
@@ -28,6 +28,21 @@ def test_functions(text: str, values: Series, found: Series) -> None:
     expression = parse(text)
     assert expression.uses == {"m"}
     assert expression.of({"m": values}) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("m + n", [3, N, N, 4]),
+        ("FILL(m, 0) + FILL(n, 0)", [3, 5, 2, 4]),
+        ("m / n", [0.5, N, N, N]),
+        ("n / FILL(m, 0)", [2, N, N, 0]),
+    ],
+)
+def test_what_is_missing_or_divided_by_nothing_has_no_value(text: str, found: Series) -> None:
+    expression = parse(text)
+    assert expression.uses == {"m", "n"}
+    assert expression.of({"m": [1, 5, N, 4], "n": [2, N, 2, 0]}) == found
 
 
 @pytest.mark.parametrize(

@@ -309,3 +309,91 @@ def test_a_call_gets_a_message_that_says_what_was_said_and_what_happens_next() -
     assert "What happens next:\n- CC: " in text
     assert "stir up your cryo tanks" in text
     assert text.endswith("Kind regards")
+
+
+# --- lists of objects, and scales ------------------------------------------------------------------
+LETTER = """On 12 March 2026 Acme Corp charged me $1,250.00 twice. My card is 4111 1111 1111 1111.
+I am very unhappy. The password is hunter2! Write to jane.roe@example.com today.
+If nobody answers, my lawyer Peter Grant will sue. John Smith promised an answer in Berlin."""
+ENTITY = {
+    "type": "object",
+    "required": ["name", "type"],
+    "properties": {
+        "name": {"type": "string", "minLength": 1, "maxLength": 100},
+        "type": {"enum": ["person", "organization", "place", "date", "amount", "other"]},
+    },
+}
+FLAG = {
+    "type": "object",
+    "required": ["rule", "severity", "quote"],
+    "properties": {
+        "severity": {"enum": ["low", "medium", "high"]},
+        "rule": {"enum": ["personal_data", "payment_data", "credentials", "legal_risk", "health_data"]},
+        "quote": {"type": "string", "minLength": 1},
+    },
+}
+
+
+def listed(name: str, item: dict[str, Any], text: str, **bounds: int) -> list[dict[str, Any]]:
+    array = {"type": "array", "items": item, **bounds}
+    schema = {"type": "object", "required": [name], "properties": {name: array}}
+    found: list[dict[str, Any]] = json.loads(reply(text, schema).text)[name]
+    return found
+
+
+def test_a_list_of_named_things_has_each_once_with_its_kind() -> None:
+    found = {one["name"]: one["type"] for one in listed("entities", ENTITY, LETTER)}
+    assert found == {
+        "Acme Corp": "organization", "Peter Grant": "person", "John Smith": "person", "Berlin": "other",
+        "12 March 2026": "date", "$1,250.00": "amount",
+    }  # fmt: skip
+
+
+def test_a_list_of_passages_has_those_that_speak_for_a_value_to_the_letter() -> None:
+    found = listed("flags", FLAG, LETTER)
+    assert {(one["rule"], one["quote"]) for one in found} >= {
+        ("payment_data", "My card is 4111 1111 1111 1111."),
+        ("credentials", "The password is hunter2!"),
+        ("personal_data", "Write to jane.roe@example.com today."),
+        ("legal_risk", "If nobody answers, my lawyer Peter Grant will sue."),
+    }
+    assert all(one["quote"] in LETTER for one in found)
+    assert "health_data" not in {one["rule"] for one in found}
+
+
+def test_where_nothing_speaks_for_a_value_a_list_is_empty_but_for_what_the_schema_demands() -> None:
+    assert listed("flags", FLAG, "The weather is fine.") == []
+    assert len(listed("flags", FLAG, "The weather is fine.", minItems=2)) == 2
+    assert len(listed("flags", FLAG, LETTER, maxItems=1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("A great team, excellent work. We love it, thank you!", 20, 100),
+        ("Terrible. The worst service, I am angry and disappointed.", -100, -20),
+        ("The meeting is on Monday. Bring the plan.", 0, 0),
+    ],
+)
+def test_a_score_is_a_place_on_its_scale_by_the_words_of_feeling(text: str, low: int, high: int) -> None:
+    bounds = {"type": "integer", "minimum": -100, "maximum": 100}
+    schema = {"type": "object", "required": ["score"], "properties": {"score": bounds}}
+    assert low <= json.loads(reply(text, schema).text)["score"] <= high
+
+
+def test_how_sure_it_is_fits_its_scale_and_a_count_stays_a_count() -> None:
+    properties = {
+        "confidence": {"type": "integer", "minimum": 0, "maximum": 100},
+        "probability": {"type": "number", "minimum": 0, "maximum": 1},
+        "speakers": {"type": "integer", "minimum": 0, "maximum": 100},
+    }
+    found = json.loads(reply(APOLLO, {"type": "object", "required": [*properties], "properties": properties}).text)
+    assert found == {"confidence": 75, "probability": 0.75, "speakers": 4}
+
+
+@pytest.mark.parametrize("piece", ["a", "A ", "Ab Cd ", "1234 ", "a@", "$1", "1 A", "[00:00] A: b\n", "password "])
+def test_hostile_text_costs_lists_and_scores_no_more_than_plain_text(piece: str) -> None:
+    began = time.process_time()
+    listed("flags", FLAG, piece * (100_000 // len(piece)))
+    listed("entities", ENTITY, piece * (100_000 // len(piece)))
+    assert time.process_time() - began < 3

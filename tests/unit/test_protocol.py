@@ -14,7 +14,11 @@ from lambdas.contracts.names import FAILED, FINAL, OPEN, PENDING, PROCESSING
 from lambdas.core.conditions import Absent, All, AnyOf, Compare, Condition, In, Operator, holds
 from lambdas.core.protocol import RULES, Change
 from tests.builders import any_record, final_record, held_record, later
-from tests.unit.protocol_examples import CONDITIONS, EFFECTS, MINE, SOON, Record, seen
+from tests.unit import protocol_examples, workflow_examples
+from tests.unit.protocol_examples import MINE, SOON, Record, seen
+
+CONDITIONS = {**protocol_examples.CONDITIONS, **workflow_examples.CONDITIONS}
+EFFECTS = {**protocol_examples.EFFECTS, **workflow_examples.EFFECTS}
 
 
 def condition_of(example: str) -> Condition:
@@ -122,7 +126,7 @@ def test_only_reopening_and_deleting_lead_out_of_a_final_state() -> None:
 def test_no_rule_for_open_jobs_holds_for_a_final_record(rule: str, status: str) -> None:
     record = final_record(status, lease_until=later(-60))
     for seen_status in RULES[rule].frm:
-        params = {**SOON, **MINE, **seen(seen_status), "max_tries": 5}
+        params = {**SOON, **MINE, **seen(seen_status), **workflow_examples.WRITTEN, "run": 0, "max_tries": 5}
         assert not holds(RULES[rule].condition, record, params)
 
 

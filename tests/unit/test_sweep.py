@@ -30,6 +30,7 @@ from tests.fakes import (
     Notices,
     Trouble,
 )
+from tests.fakes_workflows import FakeExecutions, any_workflow, machines
 
 LIMITS = Limits()
 OLD = later(-HAND_OVER_AGE_S)
@@ -45,6 +46,7 @@ class World:
     def __init__(self, *records: dict[str, Any], depth: int = 0, seconds: float = 60) -> None:
         self.store = FakeJobStore(*records)
         self.outbox, self.queue, self.notices, self.clock = FakeOutbox(), FakeQueue(depth), Notices(), FakeClock()
+        self.executions = FakeExecutions(now=self.clock)
         self.time_left_s: Callable[[], float] = lambda: seconds
         self.report = Report("sweep-1", "stuck")
 
@@ -64,6 +66,7 @@ class World:
             max_tries=lambda job: 5,
             notice=self.notices,
             workers=FakeWorkers(),
+            machines=machines(self.executions, any_workflow()),
         )
         self.turn = FakeTurn(lambda: self.time_left_s() >= 2 * LIMITS.settle_s)
         complete = part.run(self.report, self.turn)

@@ -19,6 +19,7 @@ from lambdas.core.sweeping.report import Report
 from lambdas.core.sweeping.stuck import Stuck
 from tests.builders import NOW, any_record, later
 from tests.fakes import FakeTurn, FakeWorkers
+from tests.fakes_workflows import machines
 
 LIMITS = Limits()
 ACK_COST = 0.05  # a message of a job that is done is acknowledged at the price of a twentieth of a job
@@ -62,7 +63,7 @@ class Burst:
         report = Report("sweep", "stuck")
         part = Stuck(
             store=self, outbox=self, queue=self, limits=LIMITS, now=self.now,  # type: ignore[arg-type]
-            max_tries=lambda job: 5, notice=lambda *a, **k: None, workers=FakeWorkers(),
+            max_tries=lambda job: 5, notice=lambda *a, **k: None, workers=FakeWorkers(), machines=machines(),
         )  # fmt: skip
         assert part.run(report, FakeTurn())
         return report

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from lambdas import tasks as shipped
+from lambdas.contracts.workflows import load as load_workflows
+from lambdas.contracts.workflows import type_of
 from lambdas.core.policy import RetryPolicy
 from lambdas.core.tasks import DECLARATION, most_tries, policy_of, task
-from lambdas.tasks import load, type_of, types
+from lambdas.tasks import job_types, load, types
 from tests.builders import any_task
 
 SCHEMA = {"input": {"type": "object", "required": ["a"]}, "output": {"type": "object", "required": ["b"]}}
@@ -133,6 +135,57 @@ def test_the_shipped_tasks_load_and_their_door_knows_them() -> None:
         schema = json.loads((Path(shipped.__file__).parent / name.replace("-", "_") / "schema.json").read_text())
         assert schema["input"]["additionalProperties"] is False
         assert schema["output"]["additionalProperties"] is False
+
+
+# --- and the workflows that are made of them ---------------------------------------------------------
+def put_workflow(folder: Folder, name: str, stages: list[str], schema: Any = SCHEMA) -> Path:
+    """Beside the tasks, as they ship."""
+    place = folder.path.parent / "workflows" / name
+    place.mkdir(parents=True)
+    (place / "workflow.json").write_text(json.dumps({"description": "d", "stages": stages}))
+    (place / "schema.json").write_text(json.dumps(schema))
+    return place.parent
+
+
+def test_the_door_checks_the_inputs_of_workflows_beside_those_of_tasks(folder: Folder) -> None:
+    folder.add("good")
+    workflows = put_workflow(folder, "all_of_it", ["good"], {"input": {"type": "string"}})
+    checks, broken = job_types(folder.path, workflows)
+    assert broken == {}
+    assert checks.keys() == {"good", "all-of-it"}
+    assert checks["all-of-it"]("text") is None
+    assert checks["all-of-it"]({"a": 1}) is not None
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"input": {"type": "no-such"}}, "Unknown type"),
+        ({"input": {"format": "ipv7"}}, "UnknownFormat"),
+        ({"output": {}}, "must be an object with `input`"),
+    ],
+)
+def test_a_broken_workflow_and_a_broken_task_close_no_door(folder: Folder, schema: Any, said: str) -> None:
+    folder.add("good")
+    folder.add("bad", raw="{")
+    checks, broken = job_types(folder.path, put_workflow(folder, "worse", ["good"], schema))
+    assert checks.keys() == {"good"}
+    assert broken.keys() == {"bad", "worse"}
+    assert said in broken["worse"]
+
+
+def test_a_workflow_of_a_tasks_name_is_refused_and_the_task_stands(folder: Folder) -> None:
+    (folder.path.parent / "tasks").symlink_to(folder.path)
+    folder.add("good")
+    checks, broken = job_types(folder.path, put_workflow(folder, "good", ["good"], {"input": {"type": "string"}}))
+    assert checks["good"]({"a": 1}) is None
+    assert "there is a task good as well" in broken["good"]
+
+
+def test_the_shipped_workflows_and_tasks_are_all_that_the_door_knows() -> None:
+    checks, broken = job_types()
+    assert broken == {}
+    assert checks.keys() == {*types()[0], *load_workflows()[0]} >= {"analyze-document", "summarize"}
 
 
 # --- the declaration -------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ from tests.fakes import (
     Troubles,
     drawing,
 )
+from tests.fakes_workflows import FakeExecutions, machines
 
 MAX_TRIES = 3
 LIMITS = Limits(deadline_s=4 * 3_600, retry=RetryPolicy(max_attempts=MAX_TRIES, base_s=2, cap_s=60))
@@ -99,6 +100,7 @@ class World:
     billed: list[tuple[str, int]] = field(default_factory=list)  # (job, opening) of each call paid for nothing
 
     def __post_init__(self) -> None:
+        self.executions = FakeExecutions()
         self.store = FakeJobStore(before=self._called)
         self.results, self.answers = FakeObjects(), FakeAnswers()
         self.tasks = {"summarize": any_task(self._task)}
@@ -188,7 +190,14 @@ class World:
         images = self.store.images[self.handled : self.handled + count]
         heard = [new for old, new in images if new["status"] in HEARD and DUE_SHARD in new and changed(old, new)]
         jobs = [from_record(record) for record in heard]
-        sent = dispatch(jobs, now=self.clock(), outbox=self, store=self.store, notice=lambda *a, **k: None)
+        sent = dispatch(
+            jobs,
+            now=self.clock(),
+            outbox=self,
+            store=self.store,
+            executions=self.executions,
+            notice=lambda *a, **k: None,
+        )
         if not sent.failed and not again:
             self.handled += len(images)
 
@@ -259,6 +268,7 @@ class World:
             max_tries=lambda job: MAX_TRIES,
             notice=lambda *a, **k: None,
             workers=FakeWorkers(),
+            machines=machines(self.executions),
         ).run(Report("sweep", "stuck"), FakeTurn())
 
     def user(self, act: Callable[[str, str, Office], object], job_id: str) -> None:

@@ -12,6 +12,7 @@ from lambdas.core.policy import DAY_S
 from lambdas.core.problems import Problem, bad_request
 from lambdas.core.streaming.ports import Chunk, Chunks
 from lambdas.core.times import Instant, after
+from lambdas.core.workflows.progress import progress_of
 
 MOST_BYTES = 250_000  # of text in one answer: even as JSON it is far from what a Lambda may answer
 LAST = 999_999  # of what has six digits in a chunk's key: attempts, and chunks of one
@@ -75,7 +76,7 @@ def said_since(found: Job) -> Instant:
 
 def shown(look: Look) -> dict[str, Any]:
     """The answer of `GET /jobs/{id}/chunks`."""
-    found = look.job
+    found, come = look.job, progress_of(look.job)
     return {
         "job_id": found.id,
         "status": found.status,
@@ -85,5 +86,6 @@ def shown(look: Look) -> dict[str, Any]:
         "texts": list(look.texts),
         "next": look.first + len(look.texts),
         "final": look.final,
+        **({"progress": come.shown()} if come else {}),
         "links": views.links(found.id, found.status, stream=found.stream),
     }

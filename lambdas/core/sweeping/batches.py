@@ -11,6 +11,7 @@ from lambdas.core.ports import JobStore, Notice, Now, Outbox, Unavailable, WorkQ
 from lambdas.core.protocol import Change
 from lambdas.core.sweeping.plan import SendAgain
 from lambdas.core.sweeping.report import Report
+from lambdas.core.workflows.ports import Executions
 
 CROWD = 100  # fewer jobs than this make no storm
 HAND_OVER_PAGE = 10
@@ -23,6 +24,7 @@ class Batches:
     store: JobStore
     outbox: Outbox
     queue: WorkQueue
+    executions: Executions
     now: Now
     notice: Notice
     report: Report
@@ -118,7 +120,15 @@ class Batches:
     def _send(self, jobs: Sequence[Job]) -> list[Job]:
         if not jobs:
             return []
-        failed = dispatch(jobs, now=self.now(), outbox=self.outbox, store=self.store, notice=self.notice).failed
+        sent = dispatch(
+            jobs,
+            now=self.now(),
+            outbox=self.outbox,
+            store=self.store,
+            executions=self.executions,
+            notice=self.notice,
+        )
+        failed = sent.failed
         self._count_failed(len(failed))
         return [job for position, job in enumerate(jobs) if position not in failed]
 

@@ -52,15 +52,29 @@ class HandOver:
 
 
 @dataclass(frozen=True)
+class Extend:
+    """Its execution runs on: until it must be over nobody need look."""
+
+    change: Change
+
+
+@dataclass(frozen=True)
+class Conclude:
+    """Its execution is over, and its record does not say so yet."""
+
+    change: Change
+
+
+@dataclass(frozen=True)
 class Leave:
     """Somebody is on it, or the index is behind the record."""
 
 
-Plan = Reap | Expire | Look | SendAgain | HandOver | Leave
+Plan = Reap | Expire | Look | SendAgain | HandOver | Extend | Conclude | Leave
 
 
 def plan(job: Job, now: Instant, max_tries: int, limits: Limits) -> Plan:
-    """What a job that was found due needs."""
+    """What a job that was found due needs, as far as its record tells."""
     if job.is_final:
         old = job.finished_at is None or seconds_between(job.finished_at, now) >= HAND_OVER_AGE_S
         return HandOver(job) if old and not job.is_handed_over else Leave()

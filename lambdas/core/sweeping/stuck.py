@@ -13,7 +13,8 @@ from lambdas.core.job import Job, UnreadableRecord, from_record
 from lambdas.core.policy import Limits
 from lambdas.core.ports import Applied, JobStore, Notice, Now, Outbox, Unavailable, Workers, WorkQueue
 from lambdas.core.sweeping.batches import Batches
-from lambdas.core.sweeping.plan import Expire, HandOver, Leave, Look, Plan, Reap, SendAgain, plan
+from lambdas.core.sweeping.machines import Machines
+from lambdas.core.sweeping.plan import Conclude, Expire, Extend, HandOver, Leave, Look, Plan, Reap, SendAgain, plan
 from lambdas.core.sweeping.report import Report, Turn
 from lambdas.core.times import Instant, seconds_between
 
@@ -22,13 +23,18 @@ LOOKS = 2_000  # after so many without a full batch, what there is is sent: the 
 
 COUNTS = (
     "due", "reaped", "expired", "sent", "held_back", "handed_over", "pushed", "left", "unreadable", "failed",
-    "oldest_s",
+    "described", "extended", "collected", "run_again", "given_up", "oldest_s",
 )  # fmt: skip
+
+# what the end of an execution that was found out is counted as, by the row that told it
+ENDS = {"collect": "collected", "fall_short": "given_up", "run_again": "run_again", "give_up": "given_up"}
+REPAIRS = ("reaped", "extended", "collected", "run_again")
+SENT_AT_ONCE = ("reaped", "run_again")
 
 
 @dataclass(frozen=True)
 class Stuck:
-    """What it works with. `max_tries(job)`: the bound of the job's own task."""
+    """What it works with. `max_tries(job)`: the bound of the job's own task or workflow."""
 
     store: JobStore
     outbox: Outbox
@@ -38,6 +44,7 @@ class Stuck:
     max_tries: Callable[[Job], int]
     notice: Notice
     workers: Workers
+    machines: Machines
 
     def run(self, report: Report, turn: Turn) -> bool:
         report.counts = {**dict.fromkeys(COUNTS, 0), **report.counts}
@@ -55,11 +62,13 @@ class _Due:
 
 @dataclass(frozen=True)
 class _Looked:
-    """What a job needs. `after`: its record after the write that the plan had in it, None when that was refused."""
+    """What a job needs. `after`: its record after the write that the plan had in it, None when that was refused.
+    `described`: its execution was asked for."""
 
     job: Job
     plan: Plan
     after: Job | None = None
+    described: bool = False
 
 
 @dataclass
@@ -81,7 +90,9 @@ class _Walk:
         self.started = own.now()
         turns = int(self.started.timestamp()) // own.limits.sweep_period_s
         self.first = int((self.report.cursor or {}).get("first", turns % len(ids.due_shards())))
-        self.batches = Batches(own.store, own.outbox, own.queue, own.now, own.notice, self.report, self._in_time)
+        self.batches = Batches(
+            own.store, own.outbox, own.queue, own.machines.executions, own.now, own.notice, self.report, self._in_time
+        )
 
     def to_the_end(self) -> bool:
         for due, looked in self.own.workers.each(self._due(), self._look):
@@ -142,12 +153,15 @@ class _Walk:
                 return None
             job = from_record(record)
             found = plan(job, self.started, self.own.max_tries(job), self.own.limits)
-            return _Looked(job, found, self._write(job, found))
+            described = self.own.machines.knows(job, found)
+            if described:
+                found = self.own.machines.better(job, found, self.started, self.own.limits)
+            return _Looked(job, found, self._write(job, found), described)
         except UnreadableRecord as broken:
             return broken
 
     def _write(self, job: Job, found: Plan) -> Job | None:
-        if self.report.dry_run or not isinstance(found, Reap | Expire | Look):
+        if self.report.dry_run or not isinstance(found, Reap | Expire | Look | Extend | Conclude):
             return None
         outcome = self.own.store.apply(job.id, found.change)
         return from_record(outcome.record) if isinstance(outcome, Applied) else None
@@ -166,6 +180,7 @@ class _Walk:
                 self.batches.failed("not_swept", job_id=due.job_id, detail=str(looked))
             case _Looked(job):
                 self.report.count("due")
+                self.report.count("described", int(looked.described))
                 if not job.is_final:
                     self.report.highest("oldest_s", int(seconds_between(job.not_before, self.started)))
                 self._sort(looked)
@@ -176,6 +191,10 @@ class _Walk:
                 self._written("reaped", looked)
             case Expire():
                 self._written("expired", looked)
+            case Extend():
+                self._written("extended", looked)
+            case Conclude(change):
+                self._written(ENDS[change.rule.name], looked)
             case Look():
                 self.report.count("pushed")
             case SendAgain() as again:
@@ -186,12 +205,13 @@ class _Walk:
                 self.report.count("left")
 
     def _written(self, what: str, looked: _Looked) -> None:
-        """A crashed job that runs again is a repair; one that is given up is not."""
+        """A job that runs again, or has the end that it came to, is a repair; one that is given up is not."""
         if looked.after is None and not self.report.dry_run:
             return
         self.report.count(what)
         if looked.after is not None:
             self.own.notice(what, job=looked.after)
-        if what == "reaped":
+        if what in REPAIRS:
             self.report.repaired(looked.job.id)
+        if what in SENT_AT_ONCE:
             self.batches.reaped += [looked.after] if looked.after is not None else []

@@ -8,6 +8,7 @@ from typing import Any
 
 from lambdas.core import views
 from lambdas.core.job import Job
+from lambdas.core.workflows.progress import Progress
 
 # API Gateway: frames of 32 KB. https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
 FRAME_MAX = 32_767
@@ -21,6 +22,11 @@ def watching(job: Job, start: int) -> bytes:
 
 def restarted(job: Job) -> bytes:
     return _json({"type": "restarted", **_of(job)})
+
+
+def progress(job: Job, come: Progress) -> bytes:
+    """40 names of 40 characters: far below a frame."""
+    return _json({"type": "progress", **_of(job), **come.shown()})
 
 
 def chunks(job: Job, first: int, texts: Sequence[str]) -> Iterator[tuple[bytes, int]]:

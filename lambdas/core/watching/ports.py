@@ -27,7 +27,8 @@ class Connection:
 @dataclass(frozen=True)
 class Watch:
     """One job watched over one connection: chunk `next` of this attempt is the first that may not have been sent.
-    `mark` tells it from an earlier or later watch of the same job over the same connection."""
+    `mark` tells it from an earlier or later watch of the same job over the same connection. `told`: the last of a
+    workflow's progress that was sent, as `serving.stage_of` writes it, empty for none."""
 
     connection_id: str
     job_id: str
@@ -35,6 +36,7 @@ class Watch:
     mark: str
     attempt: int
     next: int
+    told: str = ""
 
 
 class Tickets(Protocol):
@@ -66,6 +68,9 @@ class Connections(Protocol):
     def advance(self, watch: Watch, attempt: int, next_chunk: int) -> bool:
         """All chunks before this one were sent. Never back, and never for another watch: False when this one is no
         longer there. Raises Unavailable."""
+
+    def tell(self, watch: Watch, told: str) -> None:
+        """Progress up to here was sent. Never back, and never for another watch. Raises Unavailable."""
 
     def watch_of(self, connection_id: str, job_id: str) -> Watch | None:
         """Raises Unavailable."""

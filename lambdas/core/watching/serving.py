@@ -2,7 +2,8 @@
 
 Watches are read first, then the record, then the chunks of its attempt: a chunk that is stored later wakes us again
 and finds the watch; a record that is final has all its chunks. A cursor is saved when everything before it was sent:
-a chunk may come twice, which its number tells, and none is left out."""
+a chunk may come twice, which its number tells, and none is left out. A workflow's progress is told as it stands: what
+came and went between two looks is told by the later one, and the end tells the last."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from lambdas.core.streaming.ports import Chunks
 from lambdas.core.streaming.reading import said_since
 from lambdas.core.watching import frames
 from lambdas.core.watching.ports import Connections, Gone, Posted, Postman, Sent, Trouble, Watch
+from lambdas.core.workflows.progress import Progress, is_under_way, progress_of
 
 PAGE_BYTES = 250_000  # of text read at once
 LINK_ABOVE = 131_072  # bytes of a result: a message has no more on AWS
@@ -51,12 +53,14 @@ class Greeting:
 
 @dataclass(frozen=True)
 class Story:
-    """A job as it stands: its text from chunk `first` on, and the frames of its end, none while it is open."""
+    """A job as it stands: its text from chunk `first` on, and the frames of its end, none while it is open. `come`: how
+    far a workflow under way is."""
 
     job: Job
     first: int
     texts: Sequence[str]
     ending: Sequence[bytes]
+    come: Progress | None = None
 
 
 def serve(watches: Sequence[Watch], relay: Relay, greeting: Greeting | None = None) -> None:
@@ -100,7 +104,8 @@ def _start(watch: Watch, job: Job) -> int:
 
 def _story(job: Job, first: int, relay: Relay) -> Story:
     texts = list(_texts(job, first, relay.chunks)) if job.stream else []
-    return Story(job, first, texts, _ending(job, first + len(texts), relay.results) if job.is_final else [])
+    ending = _ending(job, first + len(texts), relay.results) if job.is_final else []
+    return Story(job, first, texts, ending, progress_of(job) if is_under_way(job) else None)
 
 
 def _texts(job: Job, first: int, chunks: Chunks) -> Iterator[str]:
@@ -137,11 +142,29 @@ def _bring(watch: Watch, story: Story, greeting: Greeting | None, relay: Relay) 
     moved = at != (watch.attempt, watch.next) and not isinstance(posted, Gone)
     if moved and not relay.connections.advance(watch, *at):
         return  # nobody waits for it any more, or another watch has begun
+    if story.come and isinstance(posted, Sent):
+        posted = _tell(watch, story.job, story.come, relay)
     for frame in story.ending:
         if not isinstance(posted, Sent):
             break
         posted = relay.postman.post(watch.connection_id, frame)
     _conclude(watch, posted, bool(story.ending), relay)
+
+
+def _tell(watch: Watch, job: Job, come: Progress, relay: Relay) -> Posted:
+    """Each stage once to each watcher; again only when it is not certain that it was sent."""
+    stage = stage_of(job, come)
+    if stage <= watch.told:
+        return Sent()
+    posted = relay.postman.post(watch.connection_id, frames.progress(job, come))
+    if isinstance(posted, Sent):
+        relay.connections.tell(watch, stage)
+    return posted
+
+
+def stage_of(job: Job, come: Progress) -> str:
+    """Rises as the job comes further: with each attempt, and in it with each branch that is over."""
+    return f"{job.attempt:06d}.{come.settled:03d}"
 
 
 def _frames(watch: Watch, story: Story, greeting: Greeting | None) -> Iterator[tuple[bytes, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from local.aws.calls import Call, Refusal, Response
-from local.aws.strict import connections, dynamodb, s3, sns, sqs, tokens
+from local.aws.strict import connections, dynamodb, s3, sns, sqs, states, tokens
 
 Rule = Callable[[Call], Refusal | None]
 
@@ -15,6 +15,7 @@ RULES: Mapping[tuple[str, str], tuple[Rule, ...]] = {
     **s3.RULES,
     **sns.RULES,
     **sqs.RULES,
+    **states.RULES,
 }
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from local.stack.kinds import described, dynamodb, monitoring, s3, secrets, sns, sqs
+from local.stack.kinds import described, dynamodb, monitoring, s3, secrets, sns, sqs, states
 from local.stack.kinds.kind import Kind
 
-KINDS: dict[str, Kind] = {
-    kind.type: kind for module in (described, dynamodb, monitoring, s3, secrets, sns, sqs) for kind in module.KINDS
-}
+_MODULES = (described, dynamodb, monitoring, s3, secrets, sns, sqs, states)
+KINDS: dict[str, Kind] = {kind.type: kind for module in _MODULES for kind in module.KINDS}

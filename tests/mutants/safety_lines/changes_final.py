@@ -31,24 +31,24 @@ LINES = (
     SafetyLine(
         name="reopen: the attempt rises",
         file=CHANGES,
-        line="adds=_adds(attempt=1, run=1, cost=job.late_cost),",
-        without="adds=_adds(run=1, cost=job.late_cost),",
+        line="adds=nonzero(attempt=1, run=1, cost=job.late_cost),",
+        without="adds=nonzero(run=1, cost=job.late_cost),",
         guards="hole 22: old letters, copies and holders name another attempt",
         tests=(f"{U_CHANGES}::test_reopening_starts_anew_under_the_next_attempt_and_run",),
     ),
     SafetyLine(
         name="reopen: the run rises",
         file=CHANGES,
-        line="adds=_adds(attempt=1, run=1, cost=job.late_cost),",
-        without="adds=_adds(attempt=1, cost=job.late_cost),",
+        line="adds=nonzero(attempt=1, run=1, cost=job.late_cost),",
+        without="adds=nonzero(attempt=1, cost=job.late_cost),",
         guards="N2: a new opening does not read the answers that were rejected before",
         tests=(f"{U_CHANGES}::test_reopening_starts_anew_under_the_next_attempt_and_run",),
     ),
     SafetyLine(
         name="reopen: what came late is part of the cost",
         file=CHANGES,
-        line="adds=_adds(attempt=1, run=1, cost=job.late_cost),",
-        without="adds=_adds(attempt=1, run=1),",
+        line="adds=nonzero(attempt=1, run=1, cost=job.late_cost),",
+        without="adds=nonzero(attempt=1, run=1),",
         guards="G15, N16: no cost is lost when a cancelled job is opened again",
         tests=(f"{U_LIFECYCLE}::test_what_came_late_after_the_cancellation_is_part_of_the_cost_of_the_next_opening",),
     ),
@@ -84,9 +84,11 @@ LINES = (
         line="""\
             "result_key",
             "result_bytes",
+            "partial",
         ),""",
         without="""\
             "result_bytes",
+            "partial",
         ),""",
         guards="G6: an open job shows no result",
         tests=(f"{U_CHANGES}::test_reopening_leaves_nothing_of_the_end_and_says_so_in_the_history",),
@@ -136,8 +138,8 @@ LINES = (
         file=CHANGES,
         line="""\
             "due_at": times.text(min(after(now, limits.grace_s), job.deadline_at)),
-            **_end(now, limits),""",
-        without="            **_end(now, limits),",
+            **ending(now, limits),""",
+        without="            **ending(now, limits),",
         guards="G9: a lost stream record delays the hand-over of a cancelled job by no more than a sweep",
         tests=(f"{U_LIFECYCLE}::test_the_look_at_a_job_that_waits_for_days_is_pulled_in",),
     ),
@@ -178,8 +180,8 @@ LINES = (
     SafetyLine(
         name="late cost: it is booked apart",
         file=CHANGES,
-        line='    return Change(RULES["book_late"], _mine(job), adds={"late_cost": cost})\n',
-        without='    return Change(RULES["book_late"], _mine(job), adds={"cost": cost})\n',
+        line='    return Change(RULES["book_late"], mine(job), adds={"late_cost": cost})\n',
+        without='    return Change(RULES["book_late"], mine(job), adds={"cost": cost})\n',
         guards="row 9: a repeat of the write finds its own effect, and books once",
         tests=(f"{U_CHANGES}::test_late_cost_is_booked_once_however_often_the_write_is_repeated",),
     ),
@@ -187,12 +189,12 @@ LINES = (
         name="note: a note changes nothing else",
         file=CHANGES,
         line="""\
-    return Change(RULES["note"], _seen(job), sets=history_with(job, entry(at, what, job.attempt, why)))
+    return Change(RULES["note"], seen(job), sets=history_with(job, entry(at, what, job.attempt, why)))
 """,
         without="""\
     return Change(
         RULES["note"],
-        _seen(job),
+        seen(job),
         sets={**history_with(job, entry(at, what, job.attempt, why)), "not_before": times.text(at)},
     )
 """,
@@ -211,11 +213,11 @@ LINES = (
         name="fail: the reason is kept and the cost booked",
         file=CHANGES,
         line="""\
-        sets={"status": FAILED, "error": dict(why), **_end(now, limits), **history_with(job, *lines)},
-        adds=_adds(cost=cost),
+        sets={"status": FAILED, "error": dict(why), **ending(now, limits), **history_with(job, *lines)},
+        adds=nonzero(cost=cost),
 """,
         without="""\
-        sets={"status": FAILED, "error": dict(why), **_end(now, limits), **history_with(job, *lines)},
+        sets={"status": FAILED, "error": dict(why), **ending(now, limits), **history_with(job, *lines)},
 """,
         guards="G15: what a job that failed has cost is on its record",
         tests=(f"{U_CHANGES}::test_failing_keeps_the_reason_and_books_the_cost",),

@@ -56,7 +56,7 @@ LINES = (
         line="""\
             **history_with(job, *lines),
         },
-        adds=_adds(cost=cost),
+        adds=nonzero(cost=cost),
         removes=("error",),""",
         without="""\
             **history_with(job, *lines),
@@ -103,8 +103,8 @@ LINES = (
     SafetyLine(
         name="retry: an answer that is asked for anew raises its counter",
         file=CHANGES,
-        line="_adds(cost=cost, **({anew: 1} if anew else {})))",
-        without="_adds(cost=cost))",
+        line="nonzero(cost=cost, **({anew: 1} if anew else {})))",
+        without="nonzero(cost=cost))",
         guards="G14, hole 14: the next try asks under another key, and only so often",
         tests=(f"{U_CHANGES}::test_asking_anew_raises_its_own_counter_and_no_other_in_the_same_write",),
     ),
@@ -160,9 +160,9 @@ LINES = (
         name="push: the next look is never pushed beyond the deadline",
         file=CHANGES,
         line="""\
-    return Change(RULES["push_due"], _seen(job), sets={"due_at": times.text(min(due_at, job.deadline_at))})
+    return Change(RULES["push_due"], seen(job), sets={"due_at": times.text(min(due_at, job.deadline_at))})
 """,
-        without='    return Change(RULES["push_due"], _seen(job), sets={"due_at": times.text(due_at)})\n',
+        without='    return Change(RULES["push_due"], seen(job), sets={"due_at": times.text(due_at)})\n',
         guards="G7, N4: doubling hides no job past its deadline",
         tests=(f"{U_CHANGES}::test_the_next_look_is_never_pushed_beyond_the_deadline",),
     ),

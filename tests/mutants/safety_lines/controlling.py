@@ -38,6 +38,27 @@ LINES = (
         ),
     ),
     SafetyLine(
+        name="delete: a folder goes page by page to its end",
+        file=S3,
+        line="""\
+            if not page["IsTruncated"]:
+                return
+""",
+        without="            return\n",
+        guards="row 9d: nothing of what a deleted job was about stays",
+        tests=(
+            "tests/integration/test_adapter_s3.py::test_a_folder_goes_with_all_that_is_in_it_and_nothing_beside_it",
+        ),
+    ),
+    SafetyLine(
+        name="delete: only a whole folder is deleted",
+        file=S3,
+        line='        if not prefix.endswith("/"):\n',
+        without="        if False:\n",
+        guards="G26: no job's objects go with those of another whose name begins so",
+        tests=("tests/integration/test_adapter_s3.py::test_what_is_no_folder_is_not_deleted",),
+    ),
+    SafetyLine(
         name="delete: a version that S3 did not delete is told",
         file=S3,
         line="""\
@@ -62,10 +83,10 @@ LINES = (
         tests=(f"{U_LIFECYCLE}::test_a_deleted_job_leaves_a_tombstone_and_no_object_of_its_own",),
     ),
     SafetyLine(
-        name="delete: the results of all attempts go",
+        name="delete: the results of all attempts, runs and branches go",
         file=LIFECYCLE,
-        line='    attempts = range(1, tombstone["attempt"] + 1)\n',
-        without='    attempts = range(1, tombstone["attempt"])\n',
+        line="    office.results.delete_folder(ids.job_objects(tenant, job_id))\n",
+        without="",
         guards="G26: nothing of what a deleted job was about stays",
         tests=(f"{U_LIFECYCLE}::test_a_deleted_job_leaves_a_tombstone_and_no_object_of_its_own",),
     ),

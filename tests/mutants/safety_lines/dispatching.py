@@ -10,6 +10,7 @@ I_DISPATCH = "tests/integration/test_handler_dispatch.py"
 ROUTING = "core/routing.py"
 U_DISPATCHING = "tests/unit/test_dispatching.py"
 U_ROUTING = "tests/unit/test_routing.py"
+U_STOPPING = "tests/unit/test_stopping.py"
 
 LINES = (
     SafetyLine(
@@ -33,6 +34,48 @@ LINES = (
 """,
         guards="G9, hole 29: letter, event, mark, in that order",
         tests=(f"{U_DISPATCHING}::test_a_failure_is_told_in_the_order_letter_event_mark",),
+    ),
+    SafetyLine(
+        name="hand-over: what runs for a cancelled job is stopped before anybody hears of it",
+        file=DISPATCHING,
+        line="    failed |= _stop(jobs, routes, executions, notice)\n",
+        without="    failed |= set()\n",
+        guards="row 10, hole 38: a cancelled workflow pays for nothing more",
+        tests=(f"{U_STOPPING}::test_the_execution_is_stopped_before_the_end_is_published_and_marked",),
+    ),
+    SafetyLine(
+        name="hand-over: what could not be stopped is not told",
+        file=DISPATCHING,
+        line="""\
+        notice("not_stopped", job=job, detail=str(trouble))
+        return False
+""",
+        without="""\
+        notice("not_stopped", job=job, detail=str(trouble))
+        return True
+""",
+        guards="row 10: the record comes again until nothing runs for it",
+        tests=(f"{U_STOPPING}::test_while_it_cannot_be_stopped_nobody_is_told_and_the_record_comes_again",),
+    ),
+    SafetyLine(
+        name="hand-over: others of its type fail with it",
+        file=DISPATCHING,
+        line="            failed |= {position}\n",
+        without="            failed |= {position} if len(silent) == 0 else set()\n",
+        guards="row 10: who was not asked to stop is not taken for stopped",
+        tests=(
+            f"{U_STOPPING}::test_one_that_stays_silent_is_asked_once_for_all_jobs_of_its_type_and_holds_up_no_other",
+        ),
+    ),
+    SafetyLine(
+        name="hand-over: the run that was cancelled is stopped, and no later one",
+        file=ROUTING,
+        line='    return ids.execution_name(job.id, job.run) if job.status == CANCELLED and prepared else ""\n',
+        without='    return ids.execution_name(job.id, job.run + 1) if job.status == CANCELLED and prepared else ""\n',
+        guards="row 10: who cancels and opens it again at once keeps the new run",
+        tests=(
+            f"{U_STOPPING}::test_who_cancels_and_opens_it_again_at_once_stops_the_run_that_was_cancelled_and_not_the_next",
+        ),
     ),
     SafetyLine(
         name="hand-over: no mark before everybody was told",

@@ -24,6 +24,7 @@ I_STREAMS = "tests/integration/test_adapter_bedrock_streams.py"
 U_EXECUTION = "tests/unit/test_execution_streams.py"
 U_READING = "tests/unit/test_streaming_reading.py"
 U_RECORDER = "tests/unit/test_streaming_recorder.py"
+U_PROGRESS = "tests/unit/test_watching_progress.py"
 U_TICKETS = "tests/unit/test_tickets.py"
 U_REQUESTS = "tests/unit/test_watching_requests.py"
 U_TROUBLES = "tests/unit/test_watching_troubles.py"
@@ -282,6 +283,38 @@ LINES = (
             f"{U_TROUBLES}::test_what_could_not_be_sent_comes_with_the_next_news",
             f"{U_TROUBLES}::test_a_push_that_dies_between_sending_and_its_cursor_repeats_and_leaves_no_gap",
         ),
+    ),
+    SafetyLine(
+        name="serve: each step of a workflow is told once",
+        file=SERVING,
+        line="    if stage <= watch.told:\n",
+        without="    if False:\n",
+        guards="a watcher is not sent the same progress with each write of the record",
+        tests=(f"{U_PROGRESS}::test_each_step_is_told_once_to_each_watcher",),
+    ),
+    SafetyLine(
+        name="serve: that a step was told is kept",
+        file=SERVING,
+        line="        relay.connections.tell(watch, stage)\n",
+        without="        pass\n",
+        guards="a watcher is not sent the same progress with each write of the record",
+        tests=(f"{U_PROGRESS}::test_each_step_is_told_once_to_each_watcher",),
+    ),
+    SafetyLine(
+        name="serve: only what was sent is told",
+        file=SERVING,
+        line="    if isinstance(posted, Sent):\n        relay.connections.tell(",
+        without="    if True:\n        relay.connections.tell(",
+        guards="a step that could not be sent comes with the next ping",
+        tests=(f"{U_PROGRESS}::test_a_step_that_could_not_be_sent_comes_with_the_next_ping",),
+    ),
+    SafetyLine(
+        name="connections: what was told goes forward, for its own watch",
+        file=CONNECTIONS,
+        line='ConditionExpression="#mark = :mark AND (attribute_not_exists(#told) OR #told < :told)"',
+        without='ConditionExpression="attribute_not_exists(#told) OR (#mark = :mark AND #told < :told)"',
+        guards="an old watch does not silence a new one, and no row of nobody is made",
+        tests=(f"{I_CONNECTIONS}::test_what_was_told_to_another_watch_or_to_nobody_is_left_alone",),
     ),
     SafetyLine(
         name="serve: the end comes behind the whole text",

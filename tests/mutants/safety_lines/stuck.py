@@ -5,8 +5,10 @@ from __future__ import annotations
 from tests.mutants.safety_line import SafetyLine
 
 BATCHES = "core/sweeping/batches.py"
+MACHINES = "core/sweeping/machines.py"
 PLAN = "core/sweeping/plan.py"
 STUCK = "core/sweeping/stuck.py"
+U_EXECUTIONS = "tests/unit/test_sweep_executions.py"
 U_PLAN = "tests/unit/test_sweep_plan.py"
 U_SWEEP = "tests/unit/test_sweep.py"
 
@@ -94,7 +96,7 @@ LINES = (
         name="sweep: what was reaped is sent by the sweep itself",
         file=STUCK,
         line="            self.batches.reaped += [looked.after] if looked.after is not None else []\n",
-        without="",
+        without="            pass\n",
         guards="G8, G11, N5: a crashed job runs again, the stream alive or not",
         tests=(
             f"{U_SWEEP}::test_n5_a_crashed_job_runs_again_within_its_lease_and_one_sweep_though_the_stream_is_dead",
@@ -152,10 +154,63 @@ LINES = (
     SafetyLine(
         name="sweep: a dry run writes nothing",
         file=STUCK,
-        line="        if self.report.dry_run or not isinstance(found, Reap | Expire | Look):\n",
-        without="        if not isinstance(found, Reap | Expire | Look):\n",
+        line="        if self.report.dry_run or not isinstance(found, Reap | Expire | Look | Extend | Conclude):\n",
+        without="        if not isinstance(found, Reap | Expire | Look | Extend | Conclude):\n",
         guards="G32: a dry run only says what it would do",
         tests=(f"{U_SWEEP}::test_a_dry_run_says_the_same_and_writes_and_sends_nothing",),
+    ),
+    SafetyLine(
+        name="sweep: an execution is asked for before its job is taken for dead",
+        file=STUCK,
+        line="            if described:\n",
+        without="            if False:\n",
+        guards="row 15, N9: nobody is reaped or failed whose execution runs, or has its result",
+        tests=(f"{U_EXECUTIONS}::test_n9_a_job_whose_execution_runs_is_neither_reaped_nor_failed",),
+    ),
+    SafetyLine(
+        name="sweep: only of a run that was prepared",
+        file=MACHINES,
+        line="        prepared = job.parts is not None and job.parts_run == job.run\n",
+        without="        prepared = True\n",
+        guards="row 15: one question for each lapsed workflow, and none for plain jobs",
+        tests=(f"{U_EXECUTIONS}::test_the_execution_of_another_run_is_nobodys_business",),
+    ),
+    SafetyLine(
+        name="sweep: a job whose execution runs keeps its holder",
+        file=MACHINES,
+        line="                return _runs(job, since, workflow.timeout_s, now)\n",
+        without="                return found if since else _runs(job, since, workflow.timeout_s, now)\n",
+        guards="N9, hole 36: no second execution pays for the same job",
+        tests=(f"{U_EXECUTIONS}::test_n9_a_job_whose_execution_runs_is_neither_reaped_nor_failed",),
+    ),
+    SafetyLine(
+        name="sweep: no lease in the past",
+        file=MACHINES,
+        line="lease=max(lease, after(now, changes.LEASE_MARGIN_S))",
+        without="lease=lease",
+        guards="row 13: who runs on is not claimed by somebody else at the same moment",
+        tests=(f"{U_EXECUTIONS}::test_an_execution_that_outlives_its_timeout_gets_a_margin_and_no_lease_in_the_past",),
+    ),
+    SafetyLine(
+        name="sweep: a job that waits is left to its execution",
+        file=MACHINES,
+        line="""\
+    if job.status != PROCESSING:
+        return Leave()
+""",
+        without="",
+        guards="row 15: a lease belongs to a job that is held",
+        tests=(f"{U_EXECUTIONS}::test_a_job_that_waits_and_is_used_up_is_left_to_the_execution_that_runs_for_it",),
+    ),
+    SafetyLine(
+        name="sweep: a job that runs again is sent by the sweep itself",
+        file=STUCK,
+        line='SENT_AT_ONCE = ("reaped", "run_again")\n',
+        without='SENT_AT_ONCE = ("reaped",)\n',
+        guards="G8, G11, N5: it runs again, the stream alive or not",
+        tests=(
+            f"{U_EXECUTIONS}::test_a_job_whose_execution_ended_badly_runs_again_and_its_message_is_sent_in_the_same_sweep",
+        ),
     ),
     SafetyLine(
         name="sweep: the message is sent before the next look is pushed away",

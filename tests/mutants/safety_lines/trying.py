@@ -21,8 +21,8 @@ LINES = (
     SafetyLine(
         name="try: a result lies under its attempt",
         file=IDS,
-        line='    return f"{names.RESULTS_PREFIX}{tenant}/{job_id}/{attempt}"',
-        without='    return f"{names.RESULTS_PREFIX}{tenant}/{job_id}/0"',
+        line='    return f"{job_objects(tenant, job_id)}{attempt}"',
+        without='    return f"{job_objects(tenant, job_id)}0"',
         guards="hole 20: a late holder does not put its bytes in place of the result that the record points to",
         tests=(
             f"{U_EXECUTION}::test_the_result_lies_under_the_attempt_that_made_it",
@@ -31,7 +31,7 @@ LINES = (
     ),
     SafetyLine(
         name="try: a large input is the one that was accepted",
-        file=EXECUTION,
+        file="core/accepted_input.py",
         line="    if hashlib.sha256(body).hexdigest() != job.body_sha:\n",
         without="    if False:\n",
         guards="hole 1: no job runs on another request's input",
@@ -96,7 +96,7 @@ LINES = (
     SafetyLine(
         name="try: a rejected answer leaves the cache",
         file=EXECUTION,
-        line="            _forget(attempt)\n",
+        line="            forget(attempt)\n",
         without="            pass\n",
         guards="N2, hole 14: a rejected answer is not served to the tenant's next job",
         tests=(f"{U_FENCE}::test_n2_the_record_says_rejected_before_the_answer_leaves_the_cache",),

@@ -54,7 +54,7 @@ LINES = (
         name="verdict: waits that are paid for are bounded",
         file=VERDICTS,
         line="""\
-    if not _is_free(why, bill) and job.tries >= policy.max_attempts:
+    if not is_free(why, bill) and job.tries >= policy.max_attempts:
         return changes.error("ATTEMPTS_EXHAUSTED", last)
 """,
         without="",
@@ -102,7 +102,7 @@ LINES = (
     SafetyLine(
         name="effect: its payload is recorded before anything happens",
         file=ACTING,
-        line='        recorded = json.loads(self._effects.intend(f"{self._job.id}#{name}", written))\n',
+        line='        recorded = json.loads(self._effects.intend("#".join([*self._whose, name]), written))\n',
         without="        recorded = json.loads(written)\n",
         guards="G19, N3: a later try does the same, whatever it is given",
         tests=(f"{U_EFFECTS}::test_idem_24_a_later_try_acts_on_the_recorded_payload_and_under_the_same_key",),
@@ -110,7 +110,7 @@ LINES = (
     SafetyLine(
         name="effect: its key is that of its job, its name and its payload",
         file=ACTING,
-        line="        key = sha256_of([self._job.id, name, recorded])\n",
+        line="        key = sha256_of([*self._whose, name, recorded])\n",
         without="        key = sha256_of([name, recorded])\n",
         guards="G19, N3: one job's effect is not taken for another's",
         tests=(f"{U_EFFECTS}::test_other_jobs_names_and_payloads_have_other_keys",),

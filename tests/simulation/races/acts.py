@@ -17,6 +17,7 @@ from lambdas.core.sweeping.stuck import Stuck
 from lambdas.core.verdicts import Done, Failed, Verdict, Wait, settle
 from tests.builders import NOW, TENANT, later
 from tests.fakes import FakeChunks, FakeObjects, FakeTurn, FakeUploads, FakeWorkers
+from tests.fakes_workflows import FakeExecutions, machines
 from tests.simulation.races.law import Store
 from tests.simulation.races.record import INVOCATION_S, JOB, LIMITS, MAX_TRIES, Rec
 
@@ -124,7 +125,9 @@ def accept(store: Store) -> str:
 
 def dispatch(store: Store, image: Rec) -> str:
     job = from_record(store.law.record(image))
-    sent = core_dispatch([job], now=NOW, outbox=store, store=store, notice=lambda *a, **k: None)
+    sent = core_dispatch(
+        [job], now=NOW, outbox=store, store=store, executions=FakeExecutions(), notice=lambda *a, **k: None
+    )
     return "failed" if sent.failed else "sent"
 
 
@@ -138,5 +141,6 @@ def sweep(store: Store) -> str:
         max_tries=lambda job: MAX_TRIES,
         notice=lambda *a, **k: None,
         workers=FakeWorkers(),
+        machines=machines(),
     ).run(Report("sweep", "stuck"), FakeTurn())
     return "swept"

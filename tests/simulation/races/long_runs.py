@@ -38,6 +38,7 @@ from tests.fakes import (
     FakeUploads,
     FakeWorkers,
 )
+from tests.fakes_workflows import machines
 from tests.simulation.races import acts
 from tests.simulation.races.law import Law
 from tests.simulation.races.record import INVOCATION_S, JOB, LIMITS, MAX_TRIES, Rec, accepted, before_or_after, read
@@ -208,7 +209,7 @@ class InStep(RuleBasedStateMachine):
     def _sweep(self) -> None:
         Stuck(
             store=self.store, outbox=self, queue=self, limits=LIMITS, now=self.clock, max_tries=lambda job: MAX_TRIES,
-            notice=lambda *a, **k: None, workers=FakeWorkers(),
+            notice=lambda *a, **k: None, workers=FakeWorkers(), machines=machines(),
         ).run(Report("sweep", "stuck"), FakeTurn())  # fmt: skip
 
     def send_work(self, messages: Sequence[Message]) -> set[int]:

@@ -40,7 +40,7 @@ def sweep(world: World, s: State) -> Iterator[Step]:
     """It looks only at what is due. `slow`: at what was, by a read that is some time old."""
     if s.rec.shard and s.rec.due < 0 and "no sweep" not in world.law.flags:
         ran = world.law.run(acts.sweep, s.rec)
-        if world.prompt or not _useless(s, ran.hints):
+        if world.prompt or not useless(s, ran.hints):
             yield from world.after("sweep", s, ran)
         if s.left("crash"):
             for lives in range(1, ran.calls):
@@ -51,7 +51,7 @@ def sweep(world: World, s: State) -> Iterator[Step]:
             yield Step("a slow sweep reads", slow, fault=True)
 
 
-def _useless(s: State, hints: tuple[tuple[str, int], ...]) -> bool:
+def useless(s: State, hints: tuple[tuple[str, int], ...]) -> bool:
     """One more copy of a message that is there: `dup` has that, and in any number it would fill every queue."""
     return bool(hints) and all(Message(*hint) in s.queue for hint in hints)
 

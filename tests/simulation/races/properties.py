@@ -7,7 +7,7 @@ from typing import Any
 
 from lambdas.contracts.names import COMPLETED, DELETED, FINAL, OPEN, PENDING
 from tests.simulation.races.law import Write
-from tests.simulation.races.record import MAX_TRIES, NONE, Rec
+from tests.simulation.races.record import MAX_TRIES, NONE, Rec, Work
 
 OVERWRITTEN = "a final state is overwritten"
 REVIVED = "a deleted job is changed"
@@ -41,6 +41,7 @@ STUCK = "no way to an end that is told"
 
 Check = Callable[[Write], bool]
 MAY_END = ("reopen", "delete")
+PAYING = ("complete", "retry", "park", "fail", "book_late", "part", "late_part")
 AFTER_THE_END = ("late", "due", "shard", "handed", "lease", "not_before", "deadline", "ended")
 
 
@@ -54,8 +55,14 @@ def _touched(write: Write) -> bool:
     if old.status not in FINAL or old.status != new.status:
         return False
     blank: dict[str, Any] = dict.fromkeys(AFTER_THE_END, 0)
+    if old.work and new.work:  # but for whose cost was booked: what comes late may cost something
+        old, new = _unbooked(old, old.work), _unbooked(new, new.work)
     waits = (old.not_before, old.ended) != (new.not_before, new.ended)
     return waits or old._replace(**blank) != new._replace(**blank)
+
+
+def _unbooked(rec: Rec, work: Work) -> Rec:
+    return rec._replace(prepared=(work._replace(booked=()),))
 
 
 def _reused(write: Write) -> bool:
@@ -84,7 +91,7 @@ def _unpaid(write: Write) -> bool:
 
 
 def _paid_twice(write: Write) -> bool:
-    return write.booked > 0 and write.rule not in ("complete", "retry", "park", "fail", "book_late")
+    return write.booked > 0 and write.rule not in PAYING
 
 
 CHECKS: dict[str, Check] = {

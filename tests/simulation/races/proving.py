@@ -5,11 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from tests.simulation.races import deliveries, hours
+from tests.simulation.races import deliveries, hours, workflows
 from tests.simulation.races.explore import explore, fault_sets, spelled
 from tests.simulation.races.law import Law
 from tests.simulation.races.reviewed import REVIEWED, Needed, wrong_without
@@ -18,6 +18,7 @@ from tests.simulation.races.world import World
 from tests.simulation.races.wrong import WRONG, Wrong
 from tests.simulation.races.wrong_ahead import WORLDS, WRONG_AHEAD, WrongAhead
 from tests.simulation.races.wrong_deliveries import WRONG_DELIVERIES, WrongDelivery
+from tests.simulation.races.wrong_workflows import REVIEWED_WORK, WRONG_WORKFLOWS, WrongWorkflow, work_without
 
 LIMIT = 400_000
 PROGRESS_S = 10.0
@@ -68,6 +69,14 @@ def _deliveries(faults: Mapping[str, int], weak: bool) -> tuple[int, bool, list[
     return _explored(deliveries.world(faults, weak=weak), faults)
 
 
+def _workflows(faults: Mapping[str, int], weak: bool) -> tuple[int, bool, list[str]]:
+    return _explored(workflows.world(faults), faults)
+
+
+def _branches(faults: Mapping[str, int], weak: bool) -> tuple[int, bool, list[str]]:
+    return _explored(workflows.pair(faults), faults)
+
+
 def _explored(world: World, faults: Mapping[str, int]) -> tuple[int, bool, list[str]]:
     found = explore(world, limit=LIMIT)
     return found.states, found.whole, [f"{spelled(faults)}: {found.line(name)}" for name in found.broken]
@@ -86,10 +95,19 @@ PLAYS: tuple[tuple[str, Play, int, bool], ...] = (
     ("two faults, a delivery", _deliveries, 2, False),
     ("no fault, a delivery, a worker outlives its lease", _deliveries, 0, True),
     ("one fault, a delivery, a worker outlives its lease", _deliveries, 1, True),
+    ("one fault, a workflow", _workflows, 1, False),
+    ("two faults, a workflow", _workflows, 2, False),
+    ("one fault, a workflow of two branches", _branches, 1, False),
     ("no fault, rows that are not built yet", _ahead, 0, False),
     ("one fault, rows that are not built yet", _ahead, 1, False),
     ("two faults, rows that are not built yet", _ahead, 2, False),
 )
+
+AMONG: Mapping[Play, Sequence[str]] = {
+    _deliveries: deliveries.FAULTS_OF_IT,
+    _workflows: workflows.FAULTS_OF_IT,
+    _branches: workflows.FAULTS_OF_IT,
+}
 
 
 def _one(task: tuple[int, dict[str, int]]) -> tuple[int, int, bool, list[str]]:
@@ -101,8 +119,7 @@ def _one(task: tuple[int, dict[str, int]]) -> tuple[int, int, bool, list[str]]:
 def _tasks(most: int, only: str) -> Iterator[tuple[int, dict[str, int]]]:
     for number, (name, play, faults, _) in enumerate(PLAYS):
         if faults <= most and only in name:
-            among = deliveries.FAULTS_OF_IT if play is _deliveries else RACES
-            yield from ((number, chosen) for chosen in fault_sets(faults, among))
+            yield from ((number, chosen) for chosen in fault_sets(faults, AMONG.get(play, RACES)))
 
 
 def proved(most: int, only: str, nth: int) -> list[Row]:
@@ -124,7 +141,10 @@ def proved(most: int, only: str, nth: int) -> list[Row]:
 def counter_examples() -> tuple[int, list[str]]:
     """How many wrong protocols there are, and those that do not break as they should."""
     needed = [wrong_without(name) for name, review in REVIEWED.items() if isinstance(review, Needed)]
-    protocols: list[Wrong | WrongAhead | WrongDelivery] = [*WRONG, *WRONG_AHEAD, *WRONG_DELIVERIES, *needed]
+    work = [work_without(name) for name, review in REVIEWED_WORK.items() if isinstance(review, Needed)]
+    protocols: list[Wrong | WrongAhead | WrongDelivery | WrongWorkflow] = [
+        *WRONG, *WRONG_AHEAD, *WRONG_DELIVERIES, *WRONG_WORKFLOWS, *needed, *work,
+    ]  # fmt: skip
     missing = []
     for wrong in protocols:
         found = explore(wrong.world(), until=wrong.breaks, limit=LIMIT)

@@ -22,6 +22,16 @@ LONG = 10_000
 PAST, SOON = -1, {"lease": 130, "not_before": 30, "deadline": 3_600, "due": 120}
 
 
+class Work(NamedTuple):
+    """What became of the branches of the run that was prepared last: (branch, state, by whom), and (branch, whose cost
+    was booked last). `runs`: executions of this opening that ended badly."""
+
+    run: int
+    runs: int = 0
+    parts: tuple[tuple[str, str, str], ...] = ()
+    booked: tuple[tuple[str, str], ...] = ()
+
+
 class Rec(NamedTuple):
     """Instants in seconds from now. `claim`: a number for each claim. `life`: which job of that id (its body)."""
 
@@ -44,6 +54,11 @@ class Rec(NamedTuple):
     handed: bool = False
     result: str = ""
     life: int = 0
+    prepared: tuple[Work, ...] = ()  # one, once a job is prepared whose work is an execution
+
+    @property
+    def work(self) -> Work | None:
+        return self.prepared[0] if self.prepared else None
 
     @property
     def held(self) -> bool:
@@ -82,9 +97,23 @@ def written(rec: Rec) -> dict[str, Any]:
     record |= {"expires_at": 1} if rec.expires else {}
     record |= {"handed_over_at": times.text(NOW)} if rec.handed else {}
     record |= {"result_key": rec.result} if rec.result else {}
+    record |= _written(rec.work) if rec.work and rec.status != DELETED else {}
     if not rec.shard:
         record.pop("due_shard", None)
     return record
+
+
+def _written(work: Work) -> dict[str, Any]:
+    parts = {name: {"state": state, "sha": "s", **({"by": by} if by else {})} for name, state, by in work.parts}
+    return {"parts_run": work.run, "runs": work.runs, "parts": parts, "booked_by": dict(work.booked)}
+
+
+def _prepared(record: Mapping[str, Any]) -> tuple[Work, ...]:
+    if "parts_run" not in record:
+        return ()
+    parts = tuple(sorted((name, part["state"], part.get("by", "")) for name, part in record["parts"].items()))
+    booked = tuple(sorted(record["booked_by"].items()))
+    return (Work(record["parts_run"], record.get("runs", 0), parts, booked),)
 
 
 def read(record: Mapping[str, Any], clock: Clock, now: times.Instant = NOW) -> Rec:
@@ -106,6 +135,7 @@ def read(record: Mapping[str, Any], clock: Clock, now: times.Instant = NOW) -> R
             handed="handed_over_at" in record,
             result=record.get("result_key", ""),
             life=int(record["body_sha"].split()[1]),
+            prepared=_prepared(record),
         )
     )
 

@@ -128,7 +128,7 @@ REVIEWED: dict[str, Needed | Needless] = {
     ),
     "reap: lease_until < now": Needed(
         properties.EVICTED, {"crash": 1, "slow": 1}, ("reap: attempt = seen_attempt",),
-        "the lease of one attempt never moves; with executions (row 13) it will, and then this alone holds",
+        "the lease of one attempt moves with its execution alone, and of that the sweep asks first",
     ),
     "reap effect: status = PENDING": Needed(properties.MISTAKEN, {"crash": 1, "unheard": 1, "cancel": 1}),
     "reap effect: attempt = seen_attempt": Needed(properties.MISTAKEN, {"crash": 1, "unheard": 1, "stall": 1}),

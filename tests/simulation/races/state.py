@@ -25,14 +25,14 @@ RACES = (
 )  # fmt: skip
 AHEAD = (
     "ask",  # a try needs a decision of people
-    "execution fails",
 )
+WORK = ("execution fails",)
 POST = (
     "answer lost",  # an endpoint has taken a delivery, and nobody heard of it
     "busy",  # another delivery takes the endpoint's place
     "redeliver",  # a human wants a delivery once more
 )
-FAULTS = (*RACES, *AHEAD, *POST)
+FAULTS = (*RACES, *AHEAD, *WORK, *POST)
 INDEX = {name: position for position, name in enumerate(FAULTS)}
 
 IDLE, HELD, CALLED, ANSWERED, STORED = 0, 1, 2, 3, 4  # how far a worker is
@@ -62,6 +62,23 @@ class Row(NamedTuple):
     status: str
     by: int
     over: bool = False
+
+
+class Limb(NamedTuple):
+    """A branch of an execution that has not come to its end. `tries`: those that came to nothing. `at_work`: a try has
+    read the record, where `seen` had written the branch last; it has cost that much."""
+
+    execution: str
+    run: int
+    name: str
+    tries: int = 0
+    at_work: bool = False
+    seen: str = ""
+    cost: int = 0
+
+    @property
+    def by(self) -> str:
+        return f"{self.execution}.{self.name}.{self.tries}"
 
 
 class Reader(NamedTuple):
@@ -101,6 +118,7 @@ class State(NamedTuple):
     kept: frozenset[str] = frozenset()
     called: bool = False
     more: tuple[tuple[str, str], ...] = ()  # executions of a workflow, by name, and how they are
+    limbs: tuple[Limb, ...] = ()  # of those executions
     sweep_in: int = 0  # with a clock: seconds to the next sweep
     alone: int = NONE  # with a clock: for how long nobody has been at work on what somebody should work on
 

@@ -25,7 +25,8 @@ from tests.simulation.races.state import (
 )
 
 STREAM_MAX, READERS_MAX = 4, 2
-OVERRULE = ("cancel", "collect", "run_again", "give_up")  # they end the work itself, whoever holds the job
+# they end the work itself, whoever holds the job
+OVERRULE = ("cancel", "collect", "fall_short", "run_again", "give_up")
 KNOWN_AGAIN = {name for name, rule in RULES.items() if rule.effect is not None}
 ENDS = ("complete", "retry", "park", "fail", "book_late")
 

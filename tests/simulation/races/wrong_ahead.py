@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lambdas.core.protocol import Rule
-from tests.simulation.races import approvals, properties, workflows
+from tests.simulation.races import approvals, properties
 from tests.simulation.races.ahead import RULES_AHEAD
 from tests.simulation.races.world import World
 from tests.simulation.races.wrong import rules_of
 
 Make = Callable[..., World]
-WORLDS: tuple[Make, ...] = (approvals.world, workflows.world)
+WORLDS: tuple[Make, ...] = (approvals.world,)
 
 
 @dataclass(frozen=True)
@@ -54,36 +54,5 @@ WRONG_AHEAD = (
     WrongAhead(
         "that a question was asked is written whatever has become of it",
         approvals.world, properties.STILL_DUE, {"cancel": 1}, _dropping("asked: status = seen_status"),
-    ),
-    WrongAhead(
-        "an execution is named by the attempt",
-        workflows.world, workflows.TWO_AT_ONCE, {"crash": 1}, flags=frozenset({"named by attempt"}),
-    ),
-    WrongAhead(
-        "the collector needs a job that is held, and the sweep reaps without asking",
-        workflows.world, workflows.DONE_AND_FAILED, {"crash": 1}, workflows.processing_alone,
-        frozenset({"the sweep does not describe"}),
-    ),
-    WrongAhead(
-        "the sweep gives up without asking what became of the execution",
-        workflows.world, workflows.UNHEEDED, {"crash": 2}, flags=frozenset({"the sweep does not describe"}),
-    ),
-    WrongAhead(
-        "the collector takes any run's result",
-        workflows.world, workflows.OTHER_RUN, {"cancel": 1, "retry": 1}, _dropping("collect: run = run"),
-    ),
-    WrongAhead(
-        "the collector does not look at the status",
-        workflows.world, properties.OVERWRITTEN, {"cancel": 1},
-        _dropping("collect: status in PENDING/PROCESSING"),
-    ),
-    WrongAhead(
-        "a bad end does not look at the status",
-        workflows.world, properties.OVERWRITTEN, {"cancel": 1}, _dropping("run_again: status = PROCESSING"),
-    ),
-    WrongAhead(
-        "the lease of an execution is written whatever has become of the job",
-        workflows.world, workflows.FOREIGN_LEASE, {"cancel": 1, "retry": 1},
-        _dropping("adopt: attempt = attempt", "adopt: claim_id = claim_id"),
     ),
 )  # fmt: skip

@@ -1,0 +1,167 @@
+"""One try of one branch of an execution: its input, its task, its part, and the one write that says what became of it.
+
+Step Functions calls again what raises TransientError or WaitError; what cannot get better is written down and returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lambdas.contracts.names import DELETED, PENDING, PROCESSING
+from lambdas.contracts.workflows import Workflow
+from lambdas.core.changes import error
+from lambdas.core.execution import Try, Worker, forget, reason
+from lambdas.core.job import Job, from_record
+from lambdas.core.ports import Notice, Unavailable
+from lambdas.core.verdicts import Failed, Wait, is_free, judge
+from lambdas.core.workflows.parts import AGAIN, DONE, FAILED, Part, parts_of
+from lambdas.core.workflows.producing import Given, produce
+from lambdas.core.workflows.recording import recorded
+from lambdas.core.workflows.told import Ask, TransientError, WaitError, became
+
+
+@dataclass(frozen=True)
+class Branching:
+    """What a branch is worked on with."""
+
+    worker: Worker
+    workflows: Mapping[str, Workflow]
+
+
+def run(
+    ask: Ask,
+    desk: Branching,
+    *,
+    by: str,
+    remaining_s: Callable[[], float],
+    notice: Notice,
+    about: Callable[[Job], None],
+) -> dict[str, str]:
+    """What became of the branch: done, failed for good, or stale. `by`: this invocation. Raises TransientError and
+    WaitError, to be called again."""
+
+    def tell(step: str, /, **fields: Any) -> None:
+        notice(step, branch=ask.branch, **fields)
+
+    job = _open_job(ask, desk.worker)
+    if job is None:
+        tell("branch_stale", job_id=ask.job_id)
+        return became(ask, "stale")
+    about(job)
+    part = parts_of(job).get(ask.branch, Part())
+    if part.state in (DONE, FAILED):
+        tell("branch_was_over", state=part.state)
+        return became(ask, part.state)
+    # answers are asked for under the part's own sample; the job's is of jobs without branches
+    attempt = Try(replace(job, sample=part.sample), desk.worker, remaining_s, tell)
+    return _settled(ask, _One(attempt, ask.branch, by, part), _verdict(attempt, desk, ask.branch))
+
+
+@dataclass(frozen=True)
+class _One:
+    """One try of a branch. `by`: the invocation; `part`: as it was when the try began."""
+
+    attempt: Try
+    branch: str
+    by: str
+    part: Part
+
+    def now(self, state: str, **over: Any) -> Part:
+        cost, at = self.part.cost + self.attempt.bill.cost, self.attempt.worker.now()
+        return replace(self.part, **{"state": state, "by": self.by, "at": at, "cost": cost, **over})
+
+
+def _open_job(ask: Ask, worker: Worker) -> Job | None:
+    """None: it is over, gone, or in another run. Nothing may be paid for it."""
+    try:
+        record = worker.store.read(ask.job_id)
+    except Unavailable:
+        raise WaitError("STORE_UNAVAILABLE") from None
+    if record is None or record.get("status") == DELETED:
+        return None
+    job = from_record(record)
+    is_of_run = job.run == ask.run == job.parts_run
+    return job if is_of_run and job.status in (PENDING, PROCESSING) else None
+
+
+def _verdict(attempt: Try, desk: Branching, name: str) -> Given | Wait | Failed:
+    workflow = desk.workflows.get(attempt.job.type)
+    if workflow is None:
+        return Wait(error("UNKNOWN_TYPE", f"no workflow {attempt.job.type!r} here (yet): a deploy may be under way"))
+    try:
+        branch = workflow.branch(name)
+    except KeyError:
+        return Failed(error("UNKNOWN_BRANCH", f"{workflow.type} has no branch {name!r} (any more)"), final=True)
+    task = attempt.worker.tasks.get(branch.task)
+    if task is None:
+        return Wait(error("UNKNOWN_TYPE", f"no task {branch.task!r} here (yet): a deploy may be under way"))
+    try:
+        return produce(attempt, workflow, branch, task)
+    except BaseException as raised:
+        return _final(judge(raised, attempt.worker.now(), attempt.worker.draw))
+
+
+def _final(verdict: Any) -> Wait | Failed:
+    assert isinstance(verdict, Wait | Failed)
+    return verdict
+
+
+def _settled(ask: Ask, one: _One, verdict: Given | Wait | Failed) -> dict[str, str]:
+    match verdict:
+        case Wait():
+            state = _put_off(one, verdict)
+        case Given(sha, size):
+            state = _written(one, one.now(DONE, sha=sha, bytes=size, error={}), verdict)
+        case Failed(why) if _is_last(one, verdict):
+            state = _written(one, one.now(FAILED, error=why), verdict)
+        case Failed(why, _, anew):
+            more = {anew: getattr(one.part, anew) + 1} if anew else {}
+            state = _written(one, one.now(AGAIN, error=why, **more), verdict)
+    if state == AGAIN:
+        raise TransientError("OVERTAKEN" if isinstance(verdict, Given) else verdict.why["code"])
+    return became(ask, state)
+
+
+def _is_last(one: _One, verdict: Failed) -> bool:
+    """As for a job: what is no good is asked for anew a few times. How often all else is tried is Step Functions' to
+    count."""
+    asked = one.part.sample + one.part.unusable + 1
+    return verdict.final or (verdict.anew != "" and asked >= one.attempt.worker.limits.max_samples)
+
+
+def _put_off(one: _One, verdict: Wait) -> str:
+    """AGAIN where a try was used; a wait that is free raises WaitError."""
+    again = one.now(AGAIN, error=verdict.why)
+    if not is_free(verdict.why, one.attempt.bill):
+        return _written(one, again, verdict)
+    state = _written(one, again, verdict) if one.attempt.bill.cost else _told(one, again, verdict)
+    if state != AGAIN:
+        return state
+    raise WaitError(verdict.why["code"])
+
+
+def _told(one: _One, again: Part, verdict: Wait) -> str:
+    """Once for each reason, so that a part that never comes says why. Nothing is lost where it cannot be written."""
+    if one.part.error.get("code") != verdict.why["code"]:
+        with suppress(TransientError):
+            return _written(one, again, verdict)
+    one.attempt.notice("branch_waits", **reason(verdict))
+    return AGAIN
+
+
+def _written(one: _One, part: Part, verdict: Given | Wait | Failed) -> str:
+    """What the record says of the branch from now on: ours, or that of whoever was faster."""
+    attempt = one.attempt
+    try:
+        state = recorded(attempt, one.branch, part)
+    except Unavailable as trouble:
+        attempt.notice("part_not_recorded", cost_micros=attempt.bill.cost, detail=str(trouble))
+        raise TransientError("PART_NOT_RECORDED") from None
+    told = {"found": verdict.found} if isinstance(verdict, Given) else reason(verdict)
+    attempt.notice(f"branch_{state}", cost_micros=attempt.bill.cost, calls=attempt.bill.calls, **told)
+    if isinstance(verdict, Failed) and verdict.anew == "sample" and one.part.sample == 0 and state == part.state:
+        forget(attempt)
+    return state

@@ -1,0 +1,148 @@
+"""The end of an execution: one result of the parts that there are, and the one write that ends the job (row 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lambdas.contracts.names import COMPLETED, DELETED, FAILED, PENDING, PROCESSING
+from lambdas.contracts.workflows import LAST, Workflow
+from lambdas.core import ids
+from lambdas.core.canonical import canonical
+from lambdas.core.changes import error
+from lambdas.core.job import Job, from_record
+from lambdas.core.policy import Limits
+from lambdas.core.ports import Applied, JobStore, Missing, Notice, Now, Results, Unavailable
+from lambdas.core.workflows import changes, told
+from lambdas.core.workflows.parts import DONE, OPEN, parts_of
+from lambdas.core.workflows.stored import part_in
+from lambdas.core.workflows.told import Ask, TransientError, WaitError
+
+CRASHED = error("CRASHED", "its function ended without a word; the log may say why")
+PART_LOST = error("PART_LOST", "it was done, but what it gave is no longer in the results bucket")
+
+
+@dataclass(frozen=True)
+class Collecting:
+    """What a result is assembled with."""
+
+    store: JobStore
+    results: Results
+    workflows: Mapping[str, Workflow]
+    limits: Limits
+    now: Now
+    notice: Notice
+
+
+@dataclass
+class Collected:
+    """The parts by name: what they gave, or why they are missing. `lost`: those that ended without a word. Branches
+    that a deploy has added since the execution was started are not among them: nobody has called those."""
+
+    outputs: dict[str, Any] = field(default_factory=dict)
+    missing: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    lost: int = 0
+
+
+def collect(ask: Ask, desk: Collecting, about: Callable[[Job], None], lost: Callable[[int], None]) -> dict[str, Any]:
+    """What the execution answers. `lost` is told how many parts ended without a word. Raises TransientError and
+    WaitError, to be called again."""
+    try:
+        return _collect(ask, desk, about, lost)
+    except Unavailable as trouble:
+        desk.notice("collect_waits", job_id=ask.job_id, detail=str(trouble))
+        raise TransientError("STORE_UNAVAILABLE") from None
+
+
+def _collect(ask: Ask, desk: Collecting, about: Callable[[Job], None], lost: Callable[[int], None]) -> dict[str, Any]:
+    record = desk.store.read(ask.job_id)
+    if record is None or record.get("status") == DELETED:
+        return _refused(ask, desk, record)
+    job = from_record(record)
+    about(job)
+    if job.run != ask.run or job.parts_run != ask.run:
+        return _refused(ask, desk, record)
+    if job.status not in (PENDING, PROCESSING):
+        return _over(job) or _refused(ask, desk, record)
+    workflow = desk.workflows.get(job.type)
+    if workflow is None:
+        raise WaitError("UNKNOWN_TYPE")
+    collected = _collected(job, workflow, desk.results)
+    if collected.lost:
+        lost(collected.lost)
+    return _concluded(job, workflow, collected, desk)
+
+
+def _over(job: Job) -> dict[str, Any] | None:
+    """An earlier call of the collector has ended the job, and its answer was lost: it is the same again."""
+    if job.status == COMPLETED and job.result_key == ids.run_result_key(job.tenant, job.id, job.run):
+        return told.completed(job.result_key, job.result_bytes or 0, job.partial)
+    return told.failed(job.error) if job.status == FAILED and job.error else None
+
+
+def _collected(job: Job, workflow: Workflow, results: Results) -> Collected:
+    collected, parts = Collected(), parts_of(job)
+    for branch in workflow.branches:
+        if branch.name not in parts:
+            continue
+        part = parts[branch.name]
+        if part.state != DONE:
+            collected.missing[branch.name] = part.error or CRASHED
+            collected.lost += part.state == OPEN
+            continue
+        try:
+            collected.outputs[branch.name] = part_in(results, job, branch.name, part)
+        except Missing:
+            collected.missing[branch.name] = PART_LOST
+    return collected
+
+
+def _concluded(job: Job, workflow: Workflow, collected: Collected, desk: Collecting) -> dict[str, Any]:
+    why = _shortfall(workflow, collected)
+    if why:
+        change = changes.fall_short(job, now=desk.now(), why=why, limits=desk.limits)
+        answer, word = told.failed(why), "failed"
+    else:
+        body = canonical(_result(workflow, collected)).encode()
+        key, partial = ids.run_result_key(job.tenant, job.id, job.run), bool(collected.missing)
+        desk.results.put(key, body)
+        change = changes.collect(
+            job, now=desk.now(), key=key, result_bytes=len(body), partial=partial, limits=desk.limits
+        )  # fmt: skip
+        answer, word = told.completed(key, len(body), partial), "completed"
+    if not isinstance(desk.store.apply(job.id, change), Applied):
+        word, answer = "collect_refused", told.refused()
+    reason = {"reason": why["code"], "detail": why["message"]} if why else {}
+    desk.notice(word, run=job.run, done=len(collected.outputs), missing=[*collected.missing], **reason)
+    return answer
+
+
+def _shortfall(workflow: Workflow, collected: Collected) -> dict[str, str] | None:
+    """Why the workflow does without a result, if it must."""
+    counted = [name for name in workflow.counted if name in collected.outputs]
+    called = [name for name in workflow.counted if name in collected.outputs or name in collected.missing]
+    needed = max(1, min(workflow.needed, len(called)))
+    maker = workflow.stages[-1][0].name if workflow.result == LAST else None
+    if len(counted) >= needed and (maker is None or maker in collected.outputs):
+        return None
+    said = ", ".join(f"{name} ({why['code']})" for name, why in collected.missing.items())
+    if len(counted) >= needed:
+        return error("PARTS_MISSING", f"{maker}, which makes the result, is missing; missing: {said}")
+    return error("PARTS_MISSING", f"{len(counted)} parts done, {needed} needed; missing: {said}")
+
+
+def _result(workflow: Workflow, collected: Collected) -> Any:
+    if workflow.result == LAST:
+        return collected.outputs[workflow.stages[-1][0].name]
+    return {
+        "complete": not collected.missing,
+        "parts": collected.outputs,
+        "missing": [{"part": name, **why} for name, why in collected.missing.items()],
+    }
+
+
+def _refused(ask: Ask, desk: Collecting, record: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The job has gone on without this execution: to Step Functions a success."""
+    desk.notice("collect_refused", job_id=ask.job_id, run=ask.run, status=(record or {}).get("status"))
+    return told.refused()

@@ -1,0 +1,107 @@
+"""Safety lines of a branch of an execution: paid once, written down once, told to Step Functions by the right name."""
+
+from __future__ import annotations
+
+from tests.mutants.safety_line import SafetyLine
+
+BRANCHING, RECORDING, PRODUCING = (
+    "core/workflows/branching.py",
+    "core/workflows/recording.py",
+    "core/workflows/producing.py",
+)
+U_BRANCHING = "tests/unit/test_workflow_branching.py"
+
+LINES = (
+    SafetyLine(
+        name="branch: a job that has gone on is not worked for",
+        file=BRANCHING,
+        line="    return job if is_of_run and job.status in (PENDING, PROCESSING) else None\n",
+        without="    return job if is_of_run else None\n",
+        guards="COST: nothing is paid for a job that was cancelled",
+        tests=(f"{U_BRANCHING}::test_a_job_that_has_gone_on_is_stale_and_pays_nothing",),
+    ),
+    SafetyLine(
+        name="branch: a job in another run is not worked for",
+        file=BRANCHING,
+        line="    is_of_run = job.run == ask.run == job.parts_run\n",
+        without="    is_of_run = True\n",
+        guards="hole 36: nothing is paid for an execution that was given up",
+        tests=(f"{U_BRANCHING}::test_a_job_in_another_run_is_stale_and_pays_nothing",),
+    ),
+    SafetyLine(
+        name="branch: what has come to its end is not run once more",
+        file=BRANCHING,
+        line="    if part.state in (DONE, FAILED):\n",
+        without="    if part.state in ():\n",
+        guards="row 14: a call that is repeated finds what it has done",
+        tests=(f"{U_BRANCHING}::test_a_branch_that_is_over_is_not_run_once_more",),
+    ),
+    SafetyLine(
+        name="branch: what a later version has no more fails",
+        file=BRANCHING,
+        line='has no branch {name!r} (any more)"), final=True)',
+        without='has no branch {name!r} (any more)"))',
+        guards="SFN: what no repeat makes better is written down, not tried again",
+        tests=(f"{U_BRANCHING}::test_a_branch_that_a_later_version_of_the_workflow_has_no_more_fails",),
+    ),
+    SafetyLine(
+        name="branch: answers that are no good are bounded",
+        file=BRANCHING,
+        line='    return verdict.final or (verdict.anew != "" and asked >= one.attempt.worker.limits.max_samples)\n',
+        without="    return verdict.final\n",
+        guards="G14: a branch asks anew only so often",
+        tests=(f"{U_BRANCHING}::test_a_second_answer_that_is_no_good_is_the_branchs_end",),
+    ),
+    SafetyLine(
+        name="branch: a wait that may have been paid for uses a try",
+        file=BRANCHING,
+        line="    if not is_free(verdict.why, one.attempt.bill):\n        return _written(one, again, verdict)\n",
+        without="",
+        guards="N7: what is paid for nothing is bounded by the tries",
+        tests=(f"{U_BRANCHING}::test_a_wait_that_may_have_been_paid_for_nothing_uses_a_try",),
+    ),
+    SafetyLine(
+        name="branch: a rejected answer leaves the cache",
+        file=BRANCHING,
+        line="        forget(attempt)\n",
+        without="        pass\n",
+        guards="N2: a rejected answer is no negative cache",
+        tests=(
+            f"{U_BRANCHING}::test_n2_a_rejected_answer_is_asked_for_anew_and_leaves_the_cache_after_the_record_says_so",
+        ),
+    ),
+    SafetyLine(
+        name="part: what is stored is not paid for again",
+        file=PRODUCING,
+        line="        return Given(sha, len(worker.results.get(key)), found=True)\n",
+        without="        raise Missing(key)\n",
+        guards="row 14: a part is paid once, in whichever run",
+        tests=(f"{U_BRANCHING}::test_a_part_of_an_earlier_run_is_found_and_nothing_is_paid",),
+    ),
+    SafetyLine(
+        name="part: it is stored before it is said to be done",
+        file=PRODUCING,
+        line="    worker.results.put(key, body)\n",
+        without="",
+        guards="G13: whoever reads that a part is done finds it",
+        tests=(f"{U_BRANCHING}::test_a_branch_stores_its_part_and_writes_once_that_it_is_done",),
+    ),
+    SafetyLine(
+        name="record: one that was overtaken by another end is not said to be written",
+        file=RECORDING,
+        line="        if standing is None or part.state != DONE or _part(standing, branch).state == DONE:\n",
+        without="        if standing is None or _part(standing, branch).state == DONE:\n",
+        guards="row 14: who has failed changes nothing that another try has come to",
+        tests=(
+            f"{U_BRANCHING}::test_who_failed_and_was_overtaken_by_one_that_tries_again_changes_nothing_and_is_called_again",
+        ),
+    ),
+    SafetyLine(
+        name="record: what a branch cost that comes too late is booked",
+        file=RECORDING,
+        line="            outcome = store.apply(job_id, change)\n",
+        without="            return\n            outcome = store.apply(job_id, change)\n",
+        guards="G15: no cost is lost when a job goes on without its branch",
+        tests=(f"{U_BRANCHING}::test_what_a_branch_cost_that_comes_too_late_is_kept_once",),
+    ),
+)
