@@ -50,6 +50,7 @@ unit: $(READY)   ## The pure rules alone: seconds
 
 prove: $(READY)  ## Every crash point of every scenario: minutes (CASE='plain@worker:model/crash', SHARES=2)
 	@$(BIN)/python -m tests.simulation.proof --shares $(SHARES) $(if $(CASE),--case $(CASE)) $(ARGS)
+	@$(if $(CASE),,WORKFLOW_CRASHES=all $(BIN)/python -m pytest -q tests/simulation/test_workflow_crashes.py)
 
 prove-pairs: $(READY) ## The same with two faults in each case: days (ARGS="--sample 0.001 --seed x")
 	@$(BIN)/python -m tests.simulation.proof --pairs --shares $(SHARES) $(ARGS)
