@@ -23,7 +23,7 @@ from tests.simulation.stage import Stage
 from tests.simulation.watch import poll
 
 MINUTE_S, HOUR_S = 60, 3_600
-LETTERS = ("Work", "Urgent", "Inbox", "Deliveries", "Dispatch", "Sweep", "Redrive")
+LETTERS = ("Work", "Urgent", "Inbox", "Deliveries", "Dispatch", "Ended", "Sweep", "Redrive")
 _WAKE_S = 0.1  # until who has waited for a time has noticed that it has come
 
 
@@ -54,7 +54,7 @@ class Night(Stage):
         if self.stubborn:
             self.disable(self.stubborn)
         self.advance(seconds)
-        if self.patient:
+        if self.patient or self._steps():
             time.sleep(_WAKE_S)
         if self.stubborn:
             tried = self._tries()
@@ -68,7 +68,19 @@ class Night(Stage):
     def settle(self) -> None:
         """Until nothing moves any more."""
         poll(lambda: not self._at_work() and not self._at_work(), lambda: f"still at work: {self._at_work()}", 60)
+        while self._steps_on():
+            poll(lambda: not self._at_work() and not self._at_work(), lambda: f"still at work: {self._at_work()}", 60)
         self.check_answers()
+
+    def _steps_on(self) -> bool:
+        """Whether an execution does anything by itself: most of the time it waits for a function, or for time."""
+        before = self._steps()
+        if before:
+            time.sleep(_WAKE_S)
+        return before != self._steps() or bool(self._at_work())
+
+    def _steps(self) -> list[tuple[str, int]]:
+        return [(one.name, one.transitions) for one in self.runtime.executions.all() if one.running]
 
     def _at_work(self) -> list[str]:
         now = self.runtime.clock.now()

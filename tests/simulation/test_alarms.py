@@ -16,6 +16,7 @@ from websockets.sync.client import connect
 from lambdas.adapters.attributes import from_item
 from local.aws import ttl
 from local.faults import Fault
+from local.metrics.store import metric
 from tests.receivers import Receiver, Says
 from tests.simulation.night import HOUR_S, LETTERS, MINUTE_S, Night, night
 from tests.simulation.watch import poll
@@ -31,8 +32,9 @@ SETTINGS = {"sweep_period_s": str(SWEEP_S)}
 SOON = (0, 2 * MINUTE_S)  # CloudWatch looks once a minute, at whole ones
 ROLES = (
     "accept", "query", "control", "ingest", "dispatch", "worker", "sweep", "admin", "redrive", "ticket", "connect",
-    "socket", "push", "deliver", "webhooks",
+    "socket", "push", "deliver", "webhooks", "ended",
 )  # fmt: skip
+CALLED_AGAIN = ("branch", "collect")  # by Step Functions: one error of theirs rings nothing
 AT_THE_DOOR = ("accept", "query", "control", "admin")
 
 Bounds = Mapping[str, tuple[float, float]]
@@ -42,6 +44,8 @@ Bounds = Mapping[str, tuple[float, float]]
 def stack() -> Iterator[Night]:
     """One night for all of these tests, in their order."""
     with night(SETTINGS) as found:
+        first = document(found)  # the first execution reads its definition, which takes a while
+        poll(lambda: found.record(first)["status"] == "COMPLETED", lambda: str(found.record(first)))
         found.pass_time(HOUR_S, SWEEP_S)  # alarms that look at days are looked at each hour
         yield found
 
@@ -98,6 +102,12 @@ def come_in(stack: Night) -> None:
     knock(stack.target.post("/tickets", {"job_ids": [done]}, x_local_tenant="acme").json()["url"])
 
 
+def document(stack: Night) -> str:
+    word = uuid.uuid4().hex
+    text = f"{word}. The pump is broken."
+    return stack.submit("analyze-document", {"text": text}, key=word, tenant="acme").result()
+
+
 PROVOKE: dict[str, Callable[[Night], Any]] = {
     "accept": lambda stack: stack.target.post("/jobs", {"type": "summarize", "input": {"text": "ANN: x"}}),
     "query": lambda stack: stack.target.get("/jobs"),
@@ -114,6 +124,9 @@ PROVOKE: dict[str, Callable[[Night], Any]] = {
     "push": job,
     "deliver": job,
     "webhooks": lambda stack: stack.target.get("/webhooks"),
+    "ended": lambda stack: start(stack, "ended", detail={}),
+    "branch": document,
+    "collect": document,
 }
 
 
@@ -364,8 +377,9 @@ def test_a_door_that_cannot_record_rings_though_no_function_has_failed(stack: Ni
 @pytest.mark.parametrize(("kind", "suffix"), [("crash", "Errors"), ("throttle", "Throttles")])
 def test_each_function_that_dies_or_has_no_room_rings_its_own_alarm(stack: Night, kind: str, suffix: str) -> None:
     began = stack.calm()
-    also = ["ApiErrors", "SweepDeadLetters", "SweepDeadLettersGrowing"]
-    for role in ROLES:
+    also = ["ApiErrors"]
+    also += [f"{name}DeadLetters{more}" for name in ("Sweep", "Ended") for more in ("", "Growing")]
+    for role in ROLES if kind == "crash" else (*ROLES, *CALLED_AGAIN):
         now = stack.now()
         stack.strike(Fault(role, kind, "before", service="handler"))
         PROVOKE[role](stack)
@@ -376,6 +390,67 @@ def test_each_function_that_dies_or_has_no_room_rings_its_own_alarm(stack: Night
         also.append(name)
     stack.pass_time(2 * SWEEP_S, SWEEP_S)
     stack.heal()
+    stack.calm()
+
+
+# --- workflows -----------------------------------------------------------------------------------------------------
+
+
+def machine(stack: Night) -> str:
+    return stack.target.outputs["WorkflowAnalyzeDocumentArn"]
+
+
+LETTERS_OF_JOBS = ("WorkDeadLetters", "WorkDeadLettersGrowing")
+
+
+def test_branches_that_die_each_time_ring_and_so_do_the_parts_that_they_leave_out(stack: Night) -> None:
+    began = stack.calm()
+    stack.strike(Fault("branch", "crash", "before", times=1_000, service="handler"))
+    lost = [document(stack)]
+    stack.pass_time(8 * MINUTE_S)
+    lost.append(document(stack))
+    expected = {"PartsLost": (0, 8 * MINUTE_S), "BranchErrors": (8 * MINUTE_S, 25 * MINUTE_S)}
+    rings(stack, expected, since_s=began, also=LETTERS_OF_JOBS)
+    stack.pass_time(8 * MINUTE_S)
+    assert [stack.record(one)["error"]["code"] for one in lost] == ["PARTS_MISSING"] * 2
+    stack.heal()
+    stack.calm()
+
+
+def test_a_collector_that_dies_each_time_rings_and_so_do_the_executions_that_it_fails(stack: Night) -> None:
+    began = stack.calm()
+    stack.strike(Fault("collect", "crash", "before", times=1_000, service="handler"))
+    first = document(stack)
+    stack.pass_time(8 * MINUTE_S)
+    second = document(stack)
+    expected = {"ExecutionsFailed": (0, 12 * MINUTE_S), "CollectErrors": (5 * MINUTE_S, 25 * MINUTE_S)}
+    rings(stack, expected, since_s=began, also=LETTERS_OF_JOBS)
+    stack.pass_time(12 * MINUTE_S)
+    assert [stack.record(one)["error"]["code"] for one in (first, second)] == ["EXECUTION_FAILED"] * 2
+    stack.heal()
+    stack.calm()
+
+
+def test_an_execution_that_takes_too_long_rings_and_the_next_one_ends_the_job(stack: Night) -> None:
+    began = stack.calm()
+    stack.script({"match": "The pump is broken", "error": "ThrottlingException"})
+    slow = document(stack)
+    stack.settle()
+    stack.advance(HOUR_S / 2 + 1)
+    stack.script()
+    leapt = ("BranchErrors", "OldestJob", "SweepSilence")  # over two sweeps
+    rings(stack, {"ExecutionsTimedOut": (HOUR_S / 2, HOUR_S)}, since_s=began, also=leapt)
+    stack.pass_time(5 * MINUTE_S)
+    assert stack.record(slow)["status"] == "COMPLETED"
+    stack.calm()
+
+
+def test_executions_that_are_held_back_ring(stack: Night) -> None:
+    """The account's quota is not played here: Step Functions reports it."""
+    began = stack.calm()
+    held = metric("AWS/States", "ExecutionThrottled", {"StateMachineArn": machine(stack)})
+    stack.runtime.metrics.store.put(held, 1, stack.now())
+    rings(stack, {"ExecutionThrottled": SOON}, since_s=began)
     stack.calm()
 
 
@@ -403,6 +478,8 @@ def lay_letters(stack: Night) -> None:
     edit(stack, waiting, attempt={"N": "0"})
     stack.strike(Fault("sweep", "crash", "before", service="handler", job_id="no-such-part"))
     start(stack, "sweep", parts=["no-such-part"])
+    stack.strike(Fault("ended", "crash", "before", service="handler"))
+    start(stack, "ended", detail={})
     stack.strike(Fault("redrive", "crash", "before", times=3, service="handler"))
     start(stack, "redrive", redrive_id=word, round=0)
 
@@ -412,7 +489,7 @@ def test_letters_ring_in_each_queue_and_again_when_there_are_more_of_them(stack:
     stack.patient = frozenset({"redrive"})
     first = [f"{name}DeadLetters" for name in LETTERS]
     growing = [f"{name}Growing" for name in first]
-    errors = ("SweepErrors", "RedriveErrors")
+    errors = ("SweepErrors", "RedriveErrors", "EndedErrors")
     lay_letters(stack)
     tried_three_times = dict.fromkeys((first[-1], growing[-1]), (180, 15 * MINUTE_S))
     rings(stack, dict.fromkeys((*first, *growing), SOON) | tried_three_times, since_s=began, also=errors)
