@@ -88,7 +88,11 @@ class Night(Stage):
         due = [one.logical_id for one in self.schedules.values() if one.enabled and one.due and one.due <= now]
         running = [one.definition.role for one in self.environments() if one.definition.role != self.stubborn]
         records = [one for one in self._busy_stream() if one.rpartition(" ")[2] != self.stubborn]
-        return queued or due or running or self._handed_over() or records
+        return queued or due or running or self._handed_over() or self._called() or records
+
+    def _called(self) -> list[str]:
+        """By Step Functions, though perhaps their environments are only being started."""
+        return [role for role in ("branch", "collect") if self.runtime.functions._pools[role]._taken]
 
     def _handed_over(self) -> list[str]:
         """Asynchronous invocations; those that wait for their next try wait for time."""

@@ -438,7 +438,7 @@ def test_an_execution_that_takes_too_long_rings_and_the_next_one_ends_the_job(st
     stack.settle()
     stack.advance(HOUR_S / 2 + 1)
     stack.script()
-    leapt = ("BranchErrors", "OldestJob", "SweepSilence")  # over two sweeps
+    leapt = ("BranchErrors", "OldestOpenJob", "SweepSilence")  # over two sweeps
     rings(stack, {"ExecutionsTimedOut": (HOUR_S / 2, HOUR_S)}, since_s=began, also=leapt)
     stack.pass_time(5 * MINUTE_S)
     assert stack.record(slow)["status"] == "COMPLETED"

@@ -17,7 +17,7 @@ from tests.simulation.proof.table import shown
 
 pytestmark = pytest.mark.slow
 
-SEED, SHARE, PAIRS = "a part", 0.03, 1
+SEED, SHARE, PAIRS = "a part", 0.02, 1
 SLOWER, LESS = ("stream", "stream-cancelled", "webhook", "webhook-unheard"), 0.01
 
 
