@@ -36,7 +36,7 @@ KINDS = tuple({**AT_CALLS, **AT_HANDLERS})
 class Fault:
     """What happens, and to what: the nth of an invocation's calls that fit, or the nth invocation that fits.
 
-    `job_id` is any text that the call's body or path, or the invocation's event, has in it."""
+    `job_id` is any text that the call's body, path or query, or the invocation's event, has in it."""
 
     function: str
     kind: str
@@ -93,7 +93,7 @@ class Fault:
 
     def _names_job(self, call: Call) -> bool:
         job = str(self.job_id)
-        return job.encode() in call.body or job in call.path
+        return job.encode() in call.body or job in call.path or job in call.query
 
     def describe(self) -> dict[str, Any]:
         """For the controls."""

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
@@ -35,8 +36,9 @@ def bedrock(server: ModelServer) -> Iterator[Any]:
 
 def events(client: Any) -> Iterator[tuple[str, Any]]:
     messages = [{"role": "user", "content": [{"text": CALL}]}]
-    for event in client.converse_stream(modelId=LITE, messages=messages)["stream"]:
-        yield next(iter(event.items()))
+    with closing(client.converse_stream(modelId=LITE, messages=messages)["stream"]) as stream:  # also where it is cut
+        for event in stream:
+            yield next(iter(event.items()))
 
 
 def deltas(client: Any) -> list[str]:

@@ -38,6 +38,7 @@ from tests.mutants.safety_lines import (
     verdicts,
     watching,
     workflows,
+    workflows_outside,
 )
 
 WRITTEN: tuple[SafetyLine, ...] = (
@@ -74,6 +75,7 @@ WRITTEN: tuple[SafetyLine, ...] = (
     *reaching.LINES,
     *workflows.LINES,
     *branches.LINES,
+    *workflows_outside.LINES,
 )
 
 ALL = (*meanings.LINES, *WRITTEN)

@@ -282,6 +282,7 @@ STEPS = [
     ("retry", "dynamodb", "UpdateItem"),
     ("delete", "dynamodb", "UpdateItem"),
     ("delete", "s3", "DeleteObjects"),
+    ("delete", "s3", "ListObjectsV2"),
     ("delete", "dynamodb", "Query"),
 ]
 
@@ -335,5 +336,6 @@ def test_these_are_all_the_calls_of_each_request(stage: Stage) -> None:
     stage.pass_time_until(lambda: stage.depth() == 0)
     plays.empty_queues(stage)
     change = [("dynamodb", "GetItem"), ("dynamodb", "UpdateItem")]
-    removal = [*[("s3", "DeleteObjects")] * 2, ("dynamodb", "Query")]  # what streamed or delivered is removed, too
+    folder = [("s3", "ListObjectsV2"), ("s3", "DeleteObjects")]
+    removal = [("s3", "DeleteObjects"), *folder, ("dynamodb", "Query")]  # what streamed or delivered is removed, too
     assert made == {"cancel": change, "retry": change, "delete": [*change, *removal]}
