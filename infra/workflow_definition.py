@@ -39,7 +39,7 @@ WAITS = (
     "Lambda.ResourceConflictException",
 )
 MORE_TRIES = 2  # of a branch, after its first
-MORE_WAITS = 10
+WAIT_S = 150  # of the longest waits on average, by full jitter
 
 
 def definition(
@@ -47,7 +47,11 @@ def definition(
 ) -> dict[str, Any]:
     """As Step Functions takes it. A stage of one branch is a task, one of several is a Parallel over them; a branch
     that has failed is left out, whatever went wrong with it, and the collector judges what is there."""
-    ask = {"Resource": branch_arn, "TimeoutSeconds": branch_timeout_s + STARTING_S}
+    ask = {
+        "Resource": branch_arn,
+        "TimeoutSeconds": branch_timeout_s + STARTING_S,
+        "Retry": _retry(MORE_TRIES, patience(workflow)),
+    }
     names = [_stage_name(number, stage) for number, stage in enumerate(workflow.stages, start=1)]
     following = [*names[1:], COLLECT]
     states = {
@@ -59,7 +63,7 @@ def definition(
         "Resource": collect_arn,
         "TimeoutSeconds": collect_timeout_s + STARTING_S,
         "Parameters": _pointer(),
-        "Retry": _retry(2 * MORE_TRIES, 2 * MORE_WAITS),  # it pays nothing, and what it gives up is a whole run
+        "Retry": _retry(2 * MORE_TRIES, 2 * patience(workflow)),  # it pays nothing, and what it gives up is a whole run
         "End": True,
     }
     return {
@@ -68,6 +72,12 @@ def definition(
         "TimeoutSeconds": workflow.timeout_s,
         "States": {**states, COLLECT: collect},
     }
+
+
+def patience(workflow: Workflow) -> int:
+    """How often a wait is repeated: until time ends the execution, not a count. What ends so is run again, and finds
+    what is there; a branch that gave up would be missing for good. Eight waits grow up to the longest."""
+    return -(-workflow.timeout_s // WAIT_S) + 8
 
 
 def _stage_name(number: int, stage: Sequence[Branch]) -> str:
@@ -99,7 +109,6 @@ def _task(branch: Branch, ask: State, left_out: str) -> State:
         **ask,
         "Parameters": {**_pointer(), "branch": branch.name},
         "ResultPath": None,
-        "Retry": _retry(MORE_TRIES, MORE_WAITS),
         # without the path a cause of 32 KB would go on instead of the pointer
         "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": None, "Next": left_out}],
     }
