@@ -61,9 +61,10 @@ class AskingModel:
         notice: Notice,
         bill: Bill,
         recorder: Recorder | None = None,
+        again: bool = False,
     ) -> None:
         self._job, self._model, self._model_id, self._answers = job, model, model_id, answers
-        self._recorder = recorder
+        self._recorder, self._again = recorder, again
         self._remaining_s, self._limits, self._notice, self._bill = remaining_s, limits, notice, bill
         self._shared = reuse == "tenant" and not job.fresh
 
@@ -103,7 +104,7 @@ class AskingModel:
 
     def _kept(self, key: str, request: ModelRequest, heard: Heard | None = None) -> Kept:
         patience = min(PATIENCE_S, self._remaining_s() - self._limits.settle_s)
-        look = self._job.attempt > 1
+        look = self._again or self._job.attempt > 1
         try:
             return self._answers.once(
                 key, self._job.tenant, lambda: self._call(request, heard), patience_s=patience, look=look

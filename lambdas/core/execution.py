@@ -61,13 +61,14 @@ class Worker:
 
 @dataclass(frozen=True)
 class Try:
-    """One try of one job, in one invocation."""
+    """One try of one job, in one invocation. `again`: another one came before it, whatever the attempt says."""
 
     job: Job
     worker: Worker
     remaining_s: Callable[[], float]
     notice: Notice
     bill: Bill = field(default_factory=Bill)
+    again: bool = False
 
 
 def execute(attempt: Try) -> str:
@@ -149,6 +150,7 @@ def context(attempt: Try, task: Task, *, scope: Sequence[str] = (), recorder: Re
         notice=attempt.notice,
         bill=attempt.bill,
         recorder=recorder,
+        again=attempt.again,
     )
     return Context(
         job_id=job.id,

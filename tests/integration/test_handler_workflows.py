@@ -297,7 +297,7 @@ def test_a_store_that_is_out_is_raised_and_the_next_call_completes(bench: Workfl
     for name in BRANCHES:
         bench.branch(job, name)
     cloud.wire.cut(operation, times=3)
-    with pytest.raises(TransientError, match="STORE_UNAVAILABLE"):
+    with pytest.raises(WaitError, match="STORE_UNAVAILABLE"):
         bench.collect(job)
     assert bench.collect(job)["status"] == names.COMPLETED
 

@@ -374,6 +374,16 @@ def test_an_answer_that_came_to_no_end_is_asked_for_anew_once_and_no_other_is_pa
     assert bench.asked == ["Q1", "Q2", "Q2"]
 
 
+def test_an_answer_that_an_earlier_call_has_left_behind_is_looked_for_though_the_job_is_in_its_first_attempt() -> None:
+    def run(task_input: Any, ctx: Context) -> Any:
+        return [ctx.model.ask("Q1").text]
+
+    cut = ModelError("transient", "ReadTimeoutError", "cut")
+    bench = Assembly(None, any_task(run, type_="summary", output={}), model=FakeModel(cut, any_reply()))
+    assert bench.called_until_it_ends("summary") == "done"
+    assert [asked["look"] for asked in bench.answers.asked] == [False, True]
+
+
 def test_the_settings_say_how_many_answers_may_be_no_good() -> None:
     bench = rejecting(any_reply("bad"), limits=Limits(max_samples=1))
     assert bench.branch("summary") == "failed"

@@ -9,7 +9,7 @@ import pytest
 
 from lambdas.contracts.names import CANCELLED, COMPLETED, DELETED, FAILED, PENDING
 from lambdas.core import ids
-from lambdas.core.workflows.told import TransientError, WaitError
+from lambdas.core.workflows.told import WaitError
 from tests.builders import JOB_ID, TENANT, later
 from tests.fakes import Trouble
 from tests.fakes_workflows import BRANCHES, any_workflow
@@ -217,7 +217,7 @@ def test_a_job_that_is_gone_is_refused() -> None:
 def test_what_cannot_be_reached_is_raised_and_the_next_call_completes(store: str, call: str, trouble: Trouble) -> None:
     bench = finished(*BRANCHES)
     getattr(bench, store).troubles.add(call, trouble)
-    with pytest.raises(TransientError, match="STORE_UNAVAILABLE"):
+    with pytest.raises(WaitError, match="STORE_UNAVAILABLE"):
         bench.collect()
     assert bench.collect()["status"] == COMPLETED
 
@@ -225,7 +225,7 @@ def test_what_cannot_be_reached_is_raised_and_the_next_call_completes(store: str
 def test_a_write_that_landed_unheard_is_found_by_the_next_call() -> None:
     bench = finished(*BRANCHES)
     bench.store.troubles.add("collect", Trouble.UNHEARD)
-    with pytest.raises(TransientError):
+    with pytest.raises(WaitError):
         bench.collect()
     assert bench.collect()["result_key"] == KEY
 

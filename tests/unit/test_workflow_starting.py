@@ -209,6 +209,9 @@ def test_an_execution_that_ended_badly_is_followed_by_another_run_up_to_the_work
     job = bench.job()
     assert (job.status, job.run, job.runs, job.tries, (job.error or {})["code"]) == (PENDING, 1, 1, 1, code)
     assert job.not_before > bench.clock()
+    message = (job.error or {})["message"]  # what a tenant reads: never a function's stack trace
+    assert "States.Runtime" in message
+    assert "xxx" not in message
     second = ids.execution_name(JOB_ID, 1)
     bench.executions.standing[WORKFLOW, second] = EndedBadly(how)
     again(bench)

@@ -56,7 +56,7 @@ def run(
         tell("branch_was_over", state=part.state)
         return became(ask, part.state)
     # answers are asked for under the part's own sample; the job's is of jobs without branches
-    attempt = Try(replace(job, sample=part.sample), desk.worker, remaining_s, tell)
+    attempt = Try(replace(job, sample=part.sample), desk.worker, remaining_s, tell, again=part.by != "")
     return _settled(ask, _One(attempt, ask.branch, by, part), _verdict(attempt, desk, ask.branch))
 
 

@@ -17,7 +17,7 @@ from lambdas.core.ports import Applied, JobStore, Missing, Notice, Now, Results,
 from lambdas.core.workflows import changes, told
 from lambdas.core.workflows.parts import DONE, OPEN, parts_of
 from lambdas.core.workflows.stored import part_in
-from lambdas.core.workflows.told import Ask, TransientError, WaitError
+from lambdas.core.workflows.told import Ask, WaitError
 
 CRASHED = error("CRASHED", "its function ended without a word; the log may say why")
 PART_LOST = error("PART_LOST", "it was done, but what it gave is no longer in the results bucket")
@@ -46,13 +46,13 @@ class Collected:
 
 
 def collect(ask: Ask, desk: Collecting, about: Callable[[Job], None], lost: Callable[[int], None]) -> dict[str, Any]:
-    """What the execution answers. `lost` is told how many parts ended without a word. Raises TransientError and
-    WaitError, to be called again."""
+    """What the execution answers. `lost` is told how many parts ended without a word. Raises WaitError, to be called
+    again."""
     try:
         return _collect(ask, desk, about, lost)
     except Unavailable as trouble:
         desk.notice("collect_waits", job_id=ask.job_id, detail=str(trouble))
-        raise TransientError("STORE_UNAVAILABLE") from None
+        raise WaitError("STORE_UNAVAILABLE") from None  # it pays nothing: there is no hurry to end a whole run
 
 
 def _collect(ask: Ask, desk: Collecting, about: Callable[[Job], None], lost: Callable[[int], None]) -> dict[str, Any]:

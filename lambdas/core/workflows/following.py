@@ -52,7 +52,8 @@ def _badly(
 
 
 def _why(found: EndedBadly) -> str:
-    return ": ".join(said for said in (found.code, found.cause) if said) or "it did not say why"
+    """Its code. With one, the cause is a function's stack trace: the execution's history has it, a tenant need not."""
+    return found.code or found.cause or "it did not say why"
 
 
 def _said(output: str) -> Any:

@@ -70,7 +70,7 @@ LINES = (
     SafetyLine(
         name="asking: a later attempt looks for what a dead one left",
         file=ASKING,
-        line="        look = self._job.attempt > 1\n",
+        line="        look = self._again or self._job.attempt > 1\n",
         without="        look = False\n",
         guards="G12, hole 19: a paid answer whose row was never written is not paid for again",
         tests=(f"{U_ASKING}::test_what_a_dead_caller_left_is_looked_for_only_after_the_first_attempt",),
