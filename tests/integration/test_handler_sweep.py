@@ -165,7 +165,7 @@ def test_swp_05_the_record_decides_and_not_the_index(cloud: Cloud, sweep: Module
 
 def test_a_job_that_cannot_be_written_stops_no_other(cloud: Cloud, sweep: ModuleType):
     jobs = [cloud.put(due(processing(lease_s=-20))) for _ in range(4)]
-    cloud.wire.refuse("UpdateItem", "AccessDeniedException", part=jobs[1]["pk"])
+    cloud.wire.refuse("UpdateItem", "AccessDeniedException", part=f'"pk": {{"S": "{jobs[1]["pk"]}"')
     run(sweep)
     assert sorted(job for job, _, _ in work(cloud)) == sorted(jobs[at]["pk"] for at in (0, 2, 3))
     assert cloud.record(jobs[1]["pk"]) == jobs[1]
