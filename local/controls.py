@@ -104,8 +104,12 @@ class Controls:
         seconds = body.get("advance_seconds")
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e9:
             raise BadRequestError('advance_seconds must be a number from 0 on: {"advance_seconds": 300}')
-        self._clock.advance(float(seconds))
-        return self._time(body)
+        if "patience_s" not in body:
+            self._clock.advance(float(seconds))
+            return self._time(body)
+        with self._functions.at_rest(faults.whole_number(body, "patience_s", None)) as at_rest:
+            self._clock.advance(float(seconds))
+        return {**self._time(body), "at_rest": at_rest}
 
     # --- functions -------------------------------------------------------------------------------------------
 

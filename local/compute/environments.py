@@ -5,8 +5,10 @@ from __future__ import annotations
 import secrets
 import sys
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +68,7 @@ class Functions:
         self._pools: dict[str, Pool] = {}
         self._limits: dict[str, int] = {}
         self._set_by_hand: set[str] = set()
+        self._resting = threading.Lock()
         self._names: dict[str, str] = {}
         for function in definitions(stack):
             limit = function.reserved_concurrency or limits.get(function.arn) or ACCOUNT_LIMIT
@@ -171,6 +174,20 @@ class Functions:
     def resume(self, role: str) -> None:
         """Undo `pause`."""
         self._pools[role].resume()
+
+    @contextmanager
+    def at_rest(self, patience_s: float) -> Iterator[bool]:
+        """Within it no invocation begins: who would waits. False: some were still under way when patience ended."""
+        with self._resting:
+            pools = list(self._pools.values())
+            for pool in pools:
+                pool.hold()
+            try:
+                end = time.monotonic() + patience_s
+                yield all(pool.wait_until_empty(end) for pool in pools)
+            finally:
+                for pool in pools:
+                    pool.let_go()
 
     def paused(self, role: str) -> bool:
         """Whether the function is paused."""

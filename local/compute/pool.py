@@ -43,6 +43,7 @@ class Pool:
         self.definition = definition
         self.limit = limit
         self.paused = False
+        self._held = False
         self._create = create
         self._changed = threading.Condition()
         self._queue: deque[object] = deque()
@@ -100,6 +101,22 @@ class Pool:
             self.paused = False
             self._changed.notify_all()
 
+    def hold(self) -> None:
+        """Let whoever would begin wait at the door."""
+        with self._changed:
+            self._held = True
+
+    def let_go(self) -> None:
+        """Undo `hold`."""
+        with self._changed:
+            self._held = False
+            self._changed.notify_all()
+
+    def wait_until_empty(self, end: float) -> bool:
+        """Whether nobody is within or about to be, before `time.monotonic` is at `end`."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._taken == 0, max(0.0, end - time.monotonic()))
+
     def set_limit(self, limit: int) -> None:
         """Allow so many invocations at once; those under way go on."""
         with self._changed:
@@ -112,7 +129,7 @@ class Pool:
         return self._taken - self._reserved
 
     def _has_room_for(self, ticket: object) -> bool:
-        if self.paused or self._closed:
+        if self.paused or self._held or self._closed:
             return False
         return self._queue[0] is ticket and self._taken < self.limit
 

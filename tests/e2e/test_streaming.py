@@ -203,7 +203,7 @@ def test_who_comes_in_the_middle_and_who_leaves_are_none_of_each_other_s_busines
 @pytest.mark.local_only
 def test_an_expired_ticket_opens_nothing(target: Target, nonce: str) -> None:
     url = ticket(target, submitted(target, nonce))
-    target.advance(61)
+    target.leap(61)
     assert status_of(url) == 403
 
 

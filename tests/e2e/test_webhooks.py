@@ -71,7 +71,7 @@ class Post:
         while (found := self.delivery(job_id)).get("status") not in ("COMPLETED", "FAILED"):
             assert time.monotonic() < until, found
             if step_s and found.get("status") == "PENDING" and _instant(found["not_before"]) > self.target.now:
-                self.target.advance(step_s)
+                self.target.leap(step_s)
             time.sleep(0.1)
         return found
 
@@ -156,7 +156,7 @@ def test_one_that_is_down_for_an_hour_gets_it_when_it_is_back(post: Post) -> Non
     ends = post.target.now + timedelta(hours=1)
     while post.target.now < ends:
         tries = len(post.failed(job_id))
-        post.target.advance(600)
+        post.target.leap(600)
         if _instant(post.delivery(job_id)["not_before"]) <= post.target.now:
             post.failed(job_id, tries + 1)
     assert set(post.failed(job_id)) == {"NO_ANSWER_CONNECT"}
@@ -226,7 +226,7 @@ def test_who_is_killed_before_it_can_write_what_came_is_followed_by_another_with
     post.target.control("POST", "faults", {**fault, "nth": 2, "job_id": job_id})
     post.target.control("POST", "mappings/enable", {"function": "deliver"})
     eventually(lambda: len(post.receiver.came("/killed")), lambda count: count == 1)
-    post.target.advance(GRACE_S + 1)
+    post.target.leap(GRACE_S + 1)
     post.target.control("POST", "schedules/run", {"function": "sweep", "schedule": "deliveries"})
     found = untouched(post, job_id)
     assert (found["status"], found["tries"], found["crashes"]) == ("COMPLETED", 2, 1)
@@ -240,7 +240,7 @@ def test_what_the_stream_has_lost_the_sweep_delivers(post: Post) -> None:
     post.target.control("POST", "mappings/disable", {"function": "dispatch"})
     post.target.control("POST", "mappings/enable", {"function": "deliver"})
     eventually(lambda: post.delivery(job_id), bool)
-    post.target.advance(GRACE_S + 1)
+    post.target.leap(GRACE_S + 1)
     assert post.receiver.came("/lost") == []
     post.target.control("POST", "schedules/run", {"function": "sweep", "schedule": "deliveries"})
     found = untouched(post, job_id)

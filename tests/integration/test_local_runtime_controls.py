@@ -64,6 +64,27 @@ def test_clock_refuses_what_is_no_skip(runtime, seconds):
     assert "advance_seconds" in answer.json["message"]
 
 
+def test_a_patient_skip_of_the_clock_falls_between_invocations(runtime):
+    """What is under way ends before it, what would begin begins after it: nobody meets a deadline."""
+    before = runtime.clock.now().timestamp()
+    threading.Thread(target=runtime.functions.invoke, args=("work", {"sleep": 0.5}), daemon=True).start()
+    (request_id,) = eventually(lambda: runtime.functions.running("work"))
+    answer = control(runtime, "POST", "clock", {"advance_seconds": 3600, "patience_s": 20})
+    assert answer.json["at_rest"] is True
+    (outcome,) = [one for one in runtime.functions.history if one.request_id == request_id]
+    assert outcome.ok
+    assert outcome.result - before < 3600
+    assert runtime.functions.invoke("work", {}).result - before >= 3600
+
+
+def test_a_patient_skip_goes_over_who_is_still_under_way_and_says_so(runtime):
+    threading.Thread(target=runtime.functions.invoke, args=("work", {"sleep": 30}), daemon=True).start()
+    (request_id,) = eventually(lambda: runtime.functions.running("work"))
+    answer = control(runtime, "POST", "clock", {"advance_seconds": 3600, "patience_s": 1})
+    assert answer.json["at_rest"] is False
+    eventually(lambda: [one for one in runtime.functions.history if one.request_id == request_id and one.timed_out])
+
+
 def test_paused_function_waits_for_resume(runtime):
     assert control(runtime, "POST", "pause", {"function": "work"}).json == {"function": "work", "paused": True}
     assert runtime.functions.invoke("work", {}).throttled

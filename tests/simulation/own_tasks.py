@@ -95,7 +95,7 @@ class LiveStack(Target):
         """No more faults, scripts, pauses, and messages that came to nothing: those of a killed worker stay hidden."""
         self.script()
         if any(self.depth().values()):
-            self.advance(61)  # as SQS wants it between two purges
+            self.leap(61)  # as SQS wants it between two purges
             self.sqs.purge_queue(QueueUrl=self.outputs["WorkQueueUrl"])
         self.control("DELETE", "faults")
         for function in ("accept", "query", "control", "dispatch", "worker", "sweep"):
@@ -136,7 +136,7 @@ class LiveStack(Target):
             assert time.monotonic() < ends, [dict(record) for record in left]
             quiet_s = time.monotonic() - changed_at
             if _all_wait(left, self.now) or (quiet_s > 1.0 and (hangs or self._stands_still())):
-                self._skip(left)
+                self._skip(left, self.advance if hangs else self.leap)
                 changed_at = time.monotonic()
             else:
                 time.sleep(0.05)
@@ -148,11 +148,11 @@ class LiveStack(Target):
         time.sleep(0.2)
         return not self.busy("worker", "dispatch")
 
-    def _skip(self, records: Sequence[Record]) -> None:
+    def _skip(self, records: Sequence[Record], go_to: Callable[[float], None]) -> None:
         """To the first moment at which something is to happen, with a sweep if it takes one."""
         now = self.now
         moment, by_message = min(_next_moment(record, now) for record in records)
-        self.advance(max(0.0, (moment - now).total_seconds()) + 2)
+        go_to(max(0.0, (moment - now).total_seconds()) + 2)
         if not by_message:
             self.sweep()
 

@@ -109,7 +109,7 @@ def test_a_message_of_a_newer_version_is_left_for_code_that_can_read_it(live: Li
     eventually(live.depth, lambda depth: depth == {"visible": 0, "in_flight": 1, "delayed": 0})
     assert letters(live) == []
     for _ in range(5):  # nobody came: SQS itself puts it aside, as it is
-        live.advance(VISIBILITY_S + 1)
+        live.leap(VISIBILITY_S + 1)
         eventually(lambda: (live.depth()["visible"], live.busy("worker")), lambda found: found == (0, False))
     worked_off(live)
     (letter,) = letters(live)
@@ -221,7 +221,7 @@ def test_a_record_that_was_spoilt_by_hand_holds_up_neither_the_stream_nor_the_sw
         reasons = [letter["payload"]["reason"] for letter in letters(live, "DispatchDlqUrl")]
         buried = [reason for reason in reasons if reason != "RECORD_LOST"]  # what is deleted by hand below
         assert buried == ["UNREADABLE_RECORD"] * (values in HEARD)
-        live.advance(2_100)  # both are due
+        live.leap(2_100)  # both are due
         swept = live.sweep()
         assert (swept["unreadable"], swept["complete"]) == (1, True)
         (found,) = live.settle(waiting)
@@ -250,7 +250,7 @@ def test_a_message_about_a_spoilt_record_harms_nobody_beside_it(
         assert not live.model_calls(f"{nonce} spoilt")
     finally:
         delete(live, spoilt)
-        live.advance(VISIBILITY_S + 1)
+        live.leap(VISIBILITY_S + 1)
         worked_off(live)
 
 

@@ -116,7 +116,7 @@ def test_a_thread_that_a_task_leaves_behind_costs_nobody_a_result(live: LiveStac
     poison, innocents = batch(live, nonce, "leave a thread")
     resume(live)
     job, *others = live.settle(poison, *innocents)
-    live.advance(12 * 60 + 1)
+    live.leap(12 * 60 + 1)
     eventually(live.depth, lambda depth: sum(depth.values()) == 0)
     assert (job["status"], job["tries"]) == (COMPLETED, 1)
     assert_unharmed(live, nonce, others)
@@ -147,7 +147,7 @@ def test_a_folder_that_cannot_be_imported_stops_its_own_jobs_and_no_others(live:
     assert job["status"] == COMPLETED
     (waiting,) = live.pass_time([broken], lambda record: record.get("waits", 0) >= 2)
     assert waiting["error"]["code"] == "UNKNOWN_TYPE"
-    live.advance(3_600)
+    live.leap(3_600)
     (ended,) = live.settle(broken)
     assert (ended["status"], ended["error"]["code"]) == (FAILED, "DEADLINE_EXCEEDED")
     assert "UNKNOWN_TYPE" in ended["error"]["message"]

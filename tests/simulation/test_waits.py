@@ -67,7 +67,7 @@ def test_another_tenants_context_object_is_not_there(live: LiveStack, nonce: str
     )
     job_id = live.submit("fetch", {"key": nonce}, tenant="other")
     live.pass_time([job_id], lambda record: record.get("waits", 0) >= 1)
-    live.advance(HOUR_S)
+    live.leap(HOUR_S)
     (late,) = live.settle(job_id)
     (refused,) = live.settle(live.submit("fetch", {"key": f"../acme/{nonce}"}, tenant="other"))
     assert (late["status"], late["error"]["code"]) == (FAILED, "DEADLINE_EXCEEDED")
@@ -80,12 +80,12 @@ def test_a_wait_above_fifteen_minutes_is_sent_by_the_sweep_once_and_not_before_i
     (waiting,) = live.pass_time([job_id], lambda record: record.get("waits", 0) == 1)
     live.control("DELETE", "calls")
     while (at(waiting, "not_before") - live.now).total_seconds() > 20:
-        live.advance(min(290, (at(waiting, "not_before") - live.now).total_seconds() - 10))
+        live.leap(min(290, (at(waiting, "not_before") - live.now).total_seconds() - 10))
         live.sweep()
         assert live.depth() == {"visible": 0, "in_flight": 0, "delayed": 0}
     assert sent(live) == 0
     assert live.found(job_id)["attempt"] == 1
-    live.advance(310)  # the schedule's own sweep
+    live.leap(310)  # the schedule's own sweep
     done = eventually(lambda: live.found(job_id), lambda record: record["status"] == COMPLETED)
     assert sent(live) == 1
     assert at(done, "claimed_at") >= at(waiting, "not_before") - timedelta(seconds=1)
@@ -100,7 +100,7 @@ def test_a_long_wait_is_sent_in_time_though_the_queue_is_busy_with_others(live: 
         live.sqs.send_message(
             QueueUrl=live.outputs["WorkQueueUrl"], MessageBody=any_hint_body("f" * 32), MessageGroupId="others"
         )
-    live.advance((at(waiting, "not_before") - live.now).total_seconds() + 1)
+    live.leap((at(waiting, "not_before") - live.now).total_seconds() + 1)
     assert live.sweep()["held_back"] == 0
     live.control("POST", "resume", {"function": "worker"})
     done = eventually(lambda: live.found(job_id), lambda record: record["status"] == COMPLETED)
@@ -118,7 +118,7 @@ def test_a_job_for_in_three_days_runs_then_and_its_deadline_counts_from_then(liv
     job_id = live.submit("ask", {"prompt": f"In three days: {nonce}"}, not_before=start.isoformat())
     never = live.submit("poll", {"polls": 1_000, "retry_after": 1_200}, not_before=start.isoformat())
     assert at(live.found(job_id), "deadline_at") == at(live.found(job_id), "not_before") + timedelta(hours=1)
-    live.advance(3 * 86_400 - 60)
+    live.leap(3 * 86_400 - 60)
     live.sweep()
     time.sleep(0.3)
     assert [live.found(one)["status"] for one in (job_id, never)] == [PENDING, PENDING]
