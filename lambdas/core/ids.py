@@ -110,9 +110,15 @@ def execution_name(job_id: str, run: int) -> str:
     return sha256_of(["execution", job_id, run])
 
 
-def run_result_key(tenant: str, job_id: str, run: int) -> str:
-    """What a run has collected: a collector that is repeated writes the same object."""
-    return f"{job_objects(tenant, job_id)}run-{run}"
+def run_results(tenant: str, job_id: str, run: int) -> str:
+    """What the results of a run have before their own names."""
+    return f"{job_objects(tenant, job_id)}run-{run}-"
+
+
+def run_result_key(tenant: str, job_id: str, run: int, written: str) -> str:
+    """What a run has collected, as canonical JSON. A collector that is repeated writes the same object; one that found
+    other parts, late and beside it, does not write over what the record has."""
+    return f"{run_results(tenant, job_id, run)}{sha256_of(written)[:32]}"
 
 
 def part_key(tenant: str, job_id: str, branch: str, sha: str) -> str:

@@ -135,7 +135,7 @@ _ROWS = (
         (PENDING, PROCESSING),
         COMPLETED,
         both(WORKED_ON, THIS_RUN),
-        both(equal("status", COMPLETED), THIS_RUN),
+        both(equal("status", COMPLETED), THIS_RUN, equal("result_key", Param("result_key"))),
     ),
     Rule(
         "fall_short",

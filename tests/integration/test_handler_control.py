@@ -84,7 +84,7 @@ def test_a_deleted_job_leaves_a_tombstone_and_its_objects_are_gone(cloud: Cloud,
     sha, answer_key = record["body_sha"], ids.answer_key("acme", "k")
     s3.put_object(Bucket=cloud.inputs_bucket, Key=ids.input_key("acme", job_id, sha), Body=b"{}")
     kept = ids.result_key("acme", "another", 1)
-    own = [ids.result_key("acme", job_id, 1), ids.run_result_key("acme", job_id, 1)]
+    own = [ids.result_key("acme", job_id, 1), ids.run_result_key("acme", job_id, 1, "{}")]
     own += [ids.part_key("acme", job_id, "summary", "aa"), ids.part_key("acme", job_id, "summary", "bb")]
     for name in (*own, kept, answer_key):
         s3.put_object(Bucket=cloud.results_bucket, Key=name, Body=b"{}")

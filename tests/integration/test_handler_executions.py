@@ -137,11 +137,12 @@ def test_n9_a_job_whose_execution_runs_gets_its_lease_back(cloud: Cloud, sweep: 
 
 def test_what_an_execution_has_collected_is_found_by_the_sweep(cloud: Cloud, sweep: ModuleType, machine: Machine):
     record = cloud.put(lapsed())
-    told = {"status": "COMPLETED", "result_key": "k", "result_bytes": 2}
+    key = ids.run_result_key("acme", record["pk"], 0, "{}")
+    told = {"status": "COMPLETED", "result_key": key, "result_bytes": 2}
     machine.ends(machine.start(record), "SUCCEEDED", told)
     assert swept(sweep)["collected"] == 1
     after = cloud.record(record["pk"])
-    assert (after["status"], after["result_key"]) == (names.COMPLETED, ids.run_result_key("acme", record["pk"], 0))
+    assert (after["status"], after["result_key"]) == (names.COMPLETED, key)
 
 
 def test_an_execution_that_ended_badly_is_followed_by_another_run(

@@ -9,7 +9,7 @@ import pytest
 
 from lambdas.contracts import names
 from lambdas.core import ids
-from lambdas.core.canonical import sha256
+from lambdas.core.canonical import canonical, sha256
 from lambdas.core.workflows.told import TransientError, WaitError
 from local.metrics.emf import values
 from local.model.server import ModelServer
@@ -33,9 +33,11 @@ def test_branches_and_their_collector_complete_a_job(bench: WorkflowBench):
     answer = bench.collect(job)
     record = bench.record(job)
     assert record["status"] == answer["status"] == names.COMPLETED
-    assert record["result_key"] == answer["result_key"] == ids.run_result_key("acme", job["pk"], 0)
     said = {name: {"said": "All three are safe."} for name in BRANCHES}
-    assert bench.result(job) == {"complete": True, "parts": said, "missing": []}
+    result = {"complete": True, "parts": said, "missing": []}
+    assert bench.result(job) == result
+    key = ids.run_result_key("acme", job["pk"], 0, canonical(result))
+    assert record["result_key"] == answer["result_key"] == key
     assert bench.calls == len(BRANCHES)
     assert record["cost"] == sum(part["cost"] for part in record["parts"].values()) > 0
     assert {part["state"] for part in record["parts"].values()} == {"done"}

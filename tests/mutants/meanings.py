@@ -171,6 +171,7 @@ MEANINGS: dict[str, str] = {
     "late_part effect: booked_by.:branch = :by": "G15: a cost that is nowhere is not believed to be booked",
     **_of_a_run("collect", "in PENDING, PROCESSING"),
     **_ended("collect", "COMPLETED", "run"),
+    "collect effect: result_key = :result_key": "row 14: what another collector has assembled is not told as one's own",
     **_of_a_run("fall_short", "in PENDING, PROCESSING"),
     **_ended("fall_short", "FAILED", "run"),
     **_of_a_run("run_again", "= PROCESSING"),

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from lambdas.core import ids
+from lambdas.core.canonical import canonical
 from local.events.sources import client
 from local.faults import HANDLER, Fault
 from tests.simulation.points import STRIKES, Point
@@ -210,9 +211,9 @@ def _has_one_execution_for_each_run(stage: Stage, one: Play, record: dict[str, A
 
 def _has_one_result_of_all_parts(stage: Stage, one: Play, record: dict[str, Any]) -> None:
     assert {name: part["state"] for name, part in record["parts"].items()} == dict.fromkeys(BRANCHES, "done")
-    assert record["result_key"] == ids.run_result_key(TENANT, one.job_id, record["run"])
     body = stage.result_object(record["result_key"])
     result = json.loads(body)
+    assert record["result_key"] == ids.run_result_key(TENANT, one.job_id, record["run"], canonical(result))
     assert (len(body), result["complete"], result["missing"]) == (record["result_bytes"], True, [])
     assert sorted(result["parts"]) == list(BRANCHES)
 

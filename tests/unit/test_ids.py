@@ -112,7 +112,9 @@ def test_what_a_branch_gave_lies_under_its_question_whatever_the_run() -> None:
 
 
 def test_the_results_of_a_run_of_an_attempt_and_of_a_branch_never_meet() -> None:
-    keys = [ids.run_result_key("acme", "j", 1), ids.result_key("acme", "j", 1), ids.part_key("acme", "j", "run-1", "1")]
-    assert len(set(keys)) == 3
+    runs = [ids.run_result_key("acme", "j", *one) for one in ((1, "{}"), (1, "[]"), (11, "{}"))]
+    keys = [*runs, ids.result_key("acme", "j", 1), ids.part_key("acme", "j", "run-1", "1")]
+    assert len(set(keys)) == 5
+    assert [key.startswith(ids.run_results("acme", "j", 1)) for key in keys] == [True, True, False, False, False]
     assert all(key.startswith(ids.job_objects("acme", "j")) for key in keys)
     assert not ids.job_objects("acme", "j").startswith(ids.job_objects("acme", "job"))

@@ -288,7 +288,7 @@ def full_hall(**over: Any) -> Hall:
     record = handed_over(COMPLETED, attempt=3, **over)
     hall = Hall(record)
     hall.inputs.objects = {ids.input_key(TENANT, JOB_ID, record["body_sha"]): b"{}", "inputs/acme/other/sha": b"{}"}
-    own = [*(ids.result_key(TENANT, JOB_ID, n) for n in (1, 2, 3)), ids.run_result_key(TENANT, JOB_ID, 2)]
+    own = [*(ids.result_key(TENANT, JOB_ID, n) for n in (1, 2, 3)), ids.run_result_key(TENANT, JOB_ID, 2, "{}")]
     own += [ids.part_key(TENANT, JOB_ID, branch, sha) for branch in ("entities", "summary") for sha in ("aa", "bb")]
     results = [*own, "results/acme/other/1", f"results/acme/{JOB_ID}0/1", "answers/acme/shared"]
     hall.results.objects = dict.fromkeys(results, b"{}")

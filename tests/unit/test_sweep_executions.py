@@ -22,7 +22,8 @@ from tests.fakes import FakeClock, FakeJobStore, FakeOutbox, FakeQueue, FakeTurn
 from tests.fakes_workflows import FakeExecutions, any_workflow, machines, name_of, parts, workflow_record
 
 MAX_TRIES = 5
-DONE = Succeeded(json.dumps({"status": "COMPLETED", "result_key": "k", "result_bytes": 7, "partial": True}))
+KEY = ids.run_result_key(TENANT, JOB_ID, 0, "{}")
+DONE = Succeeded(json.dumps({"status": "COMPLETED", "result_key": KEY, "result_bytes": 7, "partial": True}))
 SHORT = Succeeded(json.dumps({"status": "FAILED", "error": {"code": "PARTS_MISSING", "message": "flags"}}))
 ENDS: list[Execution] = [DONE, SHORT, EndedBadly("failed"), EndedBadly("timed out"), EndedBadly("aborted")]
 
@@ -125,7 +126,7 @@ def test_a_job_whose_execution_has_succeeded_is_completed_from_its_output(record
     world = World(record, DONE)
     assert world.sweep() == {"described": 1, "collected": 1}
     assert (world.record["status"], world.record["result_bytes"], world.record["partial"]) == (COMPLETED, 7, True)
-    assert world.record["result_key"] == ids.run_result_key(TENANT, JOB_ID, 0)
+    assert world.record["result_key"] == KEY
     assert world.report.ids == [JOB_ID]
     assert world.notices.of("collected")["job"].status == COMPLETED
 

@@ -278,7 +278,7 @@ def test_a_wait_that_may_have_been_paid_for_nothing_uses_a_try() -> None:
     bench = Assembly(None, any_task(run, type_="summary"), model=FakeModel(any_reply(stop_reason="max_tokens")))
     with pytest.raises(TransientError, match="NOT_READY"):
         bench.branch("summary")
-    assert (bench.job().cost, bench.part("summary").cost) == (PAID, PAID)
+    assert (bench.job().cost, bench.part("summary").cost, bench.part("summary").used) == (PAID, PAID, 1)
 
 
 def test_too_little_time_for_its_first_call_uses_a_try_and_for_a_further_one_none() -> None:

@@ -210,6 +210,13 @@ def test_another_run_has_another_name_and_is_counted() -> None:
     assert (found.error, found.claim_id, found.history[-1]["what"]) == (WHY, None, "ended_badly")
 
 
+def test_another_run_after_one_that_only_waited_is_not_counted() -> None:
+    record = prepared(runs=1, tries=2)
+    change = changes.run_again(job_of(record), now=NOW, wait_s=30, why=WHY, limits=LIMITS, waited=True)
+    found = job_of(after(record, change))
+    assert (found.status, found.run, found.runs, found.tries) == (PENDING, 1, 1, 1)
+
+
 def test_after_the_last_run_the_job_has_failed_and_its_name_is_used_all_the_same() -> None:
     found = job_of(given_up(prepared(runs=1)))
     assert (found.status, found.error, found.run, found.runs, found.claim_id) == (FAILED, WHY, 1, 2, None)

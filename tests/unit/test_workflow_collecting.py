@@ -9,14 +9,16 @@ import pytest
 
 from lambdas.contracts.names import CANCELLED, COMPLETED, DELETED, FAILED, PENDING
 from lambdas.core import ids
+from lambdas.core.canonical import canonical
 from lambdas.core.workflows.told import WaitError
 from tests.builders import JOB_ID, TENANT, later
 from tests.fakes import Trouble
 from tests.fakes_workflows import BRANCHES, any_workflow
 from tests.unit.assembly import Assembly, started_record
 
-KEY = ids.run_result_key(TENANT, JOB_ID, 0)
 SAID = {"said": "All three are safe."}
+ALL_SAID = {"complete": True, "parts": dict.fromkeys(BRANCHES, SAID), "missing": []}
+KEY = ids.run_result_key(TENANT, JOB_ID, 0, canonical(ALL_SAID))
 FAILED_PART = {"state": "failed", "by": "b", "error": {"code": "MODEL_PERMANENT", "message": "no such model"}}
 
 
@@ -35,7 +37,7 @@ def test_all_parts_make_one_result_and_the_job_is_completed_after_it_is_stored()
     bench = finished(*BRANCHES)
     answer = bench.collect()
     assert bench.order == ["read", "get", "get", "get", "put", "collect"]
-    assert bench.result() == {"complete": True, "parts": dict.fromkeys(BRANCHES, SAID), "missing": []}
+    assert bench.result() == ALL_SAID
     size = len(bench.results.objects[KEY])
     assert answer == {"status": "COMPLETED", "result_key": KEY, "result_bytes": size}
     job = bench.job()
@@ -202,6 +204,26 @@ def test_n9_a_refused_write_is_a_success_for_the_state_machine(over: dict[str, A
     late.store.before = lambda name: late.store.records[JOB_ID].update(over) if name == "collect" else None
     assert late.collect() == {"status": "refused"}
     assert late.store.records[JOB_ID].get("result_key") is None
+
+
+def test_a_collector_that_saw_fewer_parts_and_comes_last_does_not_write_over_the_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Lambda may still be at work on what Step Functions has called again."""
+    bench = finished(*BRANCHES[:-1], workflow=any_workflow(partial="best_effort"))
+    put = bench.results.put
+
+    def after_the_other(key: str, body: bytes) -> None:
+        monkeypatch.setattr(bench.results, "put", put)
+        bench.branch(BRANCHES[-1])
+        assert "partial" not in bench.collect()
+        put(key, body)
+
+    monkeypatch.setattr(bench.results, "put", after_the_other)
+    assert bench.collect() == {"status": "refused"}
+    job = bench.job()
+    assert (job.status, job.partial) == (COMPLETED, False)
+    assert json.loads(bench.results.objects[job.result_key or ""])["complete"] is True
 
 
 def test_a_job_that_is_gone_is_refused() -> None:

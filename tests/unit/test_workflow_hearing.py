@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from lambdas.core import ids
 from lambdas.core.ports import Unavailable
 from lambdas.core.workflows.hearing import Hearing, hear
 from lambdas.core.workflows.ports import EndedBadly, Running, Succeeded
-from tests.builders import JOB_ID, NOW
+from tests.builders import JOB_ID, NOW, TENANT
 from tests.fakes import Trouble, drawing
 from tests.fakes_workflows import WORKFLOW, FakeExecutions
 from tests.unit.assembly import NAME, Assembly, ended_event, started_record
@@ -41,8 +42,8 @@ def test_a_job_whose_last_execution_has_failed_fails() -> None:
 
 
 def test_an_execution_that_is_said_to_have_failed_and_has_succeeded_ends_the_job_with_its_result() -> None:
-    key = '{"status":"COMPLETED","result_key":"x","result_bytes":4}'
-    bench = over(Succeeded(key))
+    key = ids.run_result_key(TENANT, JOB_ID, 0, "{}")
+    bench = over(Succeeded(json.dumps({"status": "COMPLETED", "result_key": key, "result_bytes": 4})))
     assert bench.hear() == "completed"
     assert bench.job().status == COMPLETED
 

@@ -19,7 +19,7 @@ from tests.fakes import Trouble
 from tests.fakes_workflows import BRANCHES, WORKFLOW, FakeExecutions, any_workflow
 from tests.unit.assembly import NAME, Assembly, started_record
 
-TOLD = {"status": "COMPLETED", "result_key": ids.run_result_key(TENANT, JOB_ID, 0), "result_bytes": 42}
+TOLD = {"status": "COMPLETED", "result_key": ids.run_result_key(TENANT, JOB_ID, 0, "{}"), "result_bytes": 42}
 
 
 def claimed(**over: Any) -> Assembly:

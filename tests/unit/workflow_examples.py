@@ -103,7 +103,12 @@ EFFECTS: Examples = {
         [_late("me")],
         [None, of_run(), of_run(booked_by={"other": "me"}), _late("a"), _late("z")],
     ),
-    "collect": (RUN, *_ended(COMPLETED, 1)),
+    "collect": (
+        {**RUN, "result_key": "k"},
+        [of_run(1, COMPLETED, result_key="k")],
+        [None, *_ended(COMPLETED, 1)[0], *_with(_ended(COMPLETED, 1)[1][1:], result_key="k"),
+         of_run(1, COMPLETED, result_key="a"), of_run(1, COMPLETED, result_key="l")],
+    ),
     "fall_short": (RUN, *_ended(FAILED, 1)),
     "run_again": ({**RUN, "next_run": 2}, *_ended(PENDING, 2)),
     "give_up": ({**RUN, "next_run": 2}, *_ended(FAILED, 2)),

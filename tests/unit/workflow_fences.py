@@ -101,9 +101,10 @@ NOT_MY_OWN: dict[str, tuple[Change, Record]] = {
     "prepare: another has prepared it": (prepare(), at_work(claim_id=OTHER)),
     "part: another try of it was faster": (part(), by(OTHER)),
     "late_part: its job was deleted": (late_part(), tombstone()),
-    **{f"{name}: its tenant has cancelled the job": (write(), at_work(status=CANCELLED))
+    **{f"{name}: its tenant has cancelled the job": (write(), at_work(status=CANCELLED, result_key="k"))
        for name, (write, _) in ENDS.items()},
-    **{f"{name}: so has the next run ended": (write(), at_work(status=end, run=1))
+    "collect: another collector was faster": (collect(), at_work(status=COMPLETED, result_key="another")),
+    **{f"{name}: so has the next run ended": (write(), at_work(status=end, run=1, result_key="k"))
        for name, (write, end) in ENDS.items()},
     **{f"{name}: the next run was begun and cancelled": (write(), at_work(status=CANCELLED, run=1))
        for name, (write, _) in FAILURES.items()},

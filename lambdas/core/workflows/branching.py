@@ -119,7 +119,7 @@ def _settled(ask: Ask, one: _One, verdict: Given | Wait | Failed) -> dict[str, s
             state = _written(one, one.now(FAILED, error=why), verdict)
         case Failed(why, _, anew):
             more = {anew: getattr(one.part, anew) + 1} if anew else {}
-            state = _written(one, one.now(AGAIN, error=why, **more), verdict)
+            state = _written(one, one.now(AGAIN, error=why, used=one.part.used + 1, **more), verdict)
     if state == AGAIN:
         raise TransientError("OVERTAKEN" if isinstance(verdict, Given) else verdict.why["code"])
     return became(ask, state)
@@ -136,7 +136,7 @@ def _put_off(one: _One, verdict: Wait) -> str:
     """AGAIN where a try was used; a wait that is free raises WaitError."""
     again = one.now(AGAIN, error=verdict.why)
     if not is_free(verdict.why, one.attempt.bill):
-        return _written(one, again, verdict)
+        return _written(one, replace(again, used=one.part.used + 1), verdict)
     state = _written(one, again, verdict) if one.attempt.bill.cost else _told(one, again, verdict)
     if state != AGAIN:
         return state

@@ -83,7 +83,7 @@ def collect(job: Job, *, now: Instant, key: str, result_bytes: int, partial: boo
     line = entry(now, "completed", job.attempt, "without all parts" if partial else "")
     return Change(
         RULES["collect"],
-        {"run": job.run},
+        {"run": job.run, "result_key": key},
         sets={
             "status": COMPLETED,
             "result_key": key,
@@ -112,13 +112,17 @@ def give_up(job: Job, *, now: Instant, why: Mapping[str, str], limits: Limits) -
     )
 
 
-def run_again(job: Job, *, now: Instant, wait_s: float, why: Mapping[str, str], limits: Limits) -> Change:
-    """Row 14: this execution ended badly; the next one has another name, and finds the parts that are done."""
+def run_again(
+    job: Job, *, now: Instant, wait_s: float, why: Mapping[str, str], limits: Limits, waited: bool = False
+) -> Change:
+    """Row 14: this execution ended badly; the next one has another name, and finds the parts that are done. `waited`:
+    its time was over and it had only waited, as a plain job may until its deadline: it counts neither as a run nor as
+    a try."""
     return Change(
         RULES["run_again"],
         {"run": job.run, "next_run": job.run + 1},
         sets=pending_again(job, now=now, not_before=after(now, wait_s), why=why, what="ended_badly", limits=limits),
-        adds={"run": 1, "runs": 1},
+        adds={"run": 1, "tries": -1} if waited else {"run": 1, "runs": 1},
         removes=("claim_id",),
     )
 

@@ -76,8 +76,9 @@ def _collect(ask: Ask, desk: Collecting, about: Callable[[Job], None], lost: Cal
 
 def _over(job: Job) -> dict[str, Any] | None:
     """An earlier call of the collector has ended the job, and its answer was lost: it is the same again."""
-    if job.status == COMPLETED and job.result_key == ids.run_result_key(job.tenant, job.id, job.run):
-        return told.completed(job.result_key, job.result_bytes or 0, job.partial)
+    key, own = job.result_key or "", ids.run_results(job.tenant, job.id, job.run)
+    if job.status == COMPLETED and key.startswith(own):
+        return told.completed(key, job.result_bytes or 0, job.partial)
     return told.failed(job.error) if job.status == FAILED and job.error else None
 
 
@@ -104,8 +105,9 @@ def _concluded(job: Job, workflow: Workflow, collected: Collected, desk: Collect
         change = changes.fall_short(job, now=desk.now(), why=why, limits=desk.limits)
         answer, word = told.failed(why), "failed"
     else:
-        body = canonical(_result(workflow, collected)).encode()
-        key, partial = ids.run_result_key(job.tenant, job.id, job.run), bool(collected.missing)
+        written = canonical(_result(workflow, collected))
+        key, body = ids.run_result_key(job.tenant, job.id, job.run, written), written.encode()
+        partial = bool(collected.missing)
         desk.results.put(key, body)
         change = changes.collect(
             job, now=desk.now(), key=key, result_bytes=len(body), partial=partial, limits=desk.limits

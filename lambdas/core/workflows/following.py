@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from lambdas.contracts.names import COMPLETED, FAILED
@@ -14,6 +15,7 @@ from lambdas.core.policy import Draw, Limits
 from lambdas.core.protocol import Change
 from lambdas.core.times import Instant
 from lambdas.core.workflows import changes
+from lambdas.core.workflows.parts import waiting
 from lambdas.core.workflows.ports import EndedBadly, Ending, Succeeded
 
 _CODES: dict[Ending, str] = {
@@ -31,8 +33,10 @@ def ended(
     if isinstance(found, EndedBadly):
         return _badly(job, found, workflow=workflow, now=now, draw=draw, limits=limits)
     match _said(found.output):
-        case {"status": "COMPLETED", "result_bytes": int(size), **more}:
-            key, partial = ids.run_result_key(job.tenant, job.id, job.run), more.get("partial") is True
+        case {"status": "COMPLETED", "result_key": str(key), "result_bytes": int(size), **more} if key.startswith(
+            ids.run_results(job.tenant, job.id, job.run)
+        ):
+            partial = more.get("partial") is True
             return changes.collect(job, now=now, key=key, result_bytes=size, partial=partial, limits=limits)
         case {"status": "FAILED", "error": {"code": str(code), "message": str(message)}}:
             return changes.fall_short(job, now=now, why=error(code, message), limits=limits)
@@ -44,15 +48,19 @@ def ended(
 def _badly(
     job: Job, found: EndedBadly, *, workflow: Workflow, now: Instant, draw: Draw, limits: Limits
 ) -> Change:  # fmt: skip
-    why = error(_CODES[found.how], f"run {job.run} {found.how}: {_why(found)}")
-    if job.runs + 1 >= workflow.max_runs:
+    waits = waiting(job, workflow.stages) if found.how == "timed out" else {}
+    why = error(_CODES[found.how], f"run {job.run} {found.how}: {_why(found, waits)}")
+    if job.runs + 1 >= workflow.max_runs and not waits:
         return changes.give_up(job, now=now, why=why, limits=limits)
     wait = limits.retry.wait_s(job.runs + 1, job.backoff_ms / 1000, draw)
-    return changes.run_again(job, now=now, wait_s=wait, why=why, limits=limits)
+    return changes.run_again(job, now=now, wait_s=wait, why=why, limits=limits, waited=bool(waits))
 
 
-def _why(found: EndedBadly) -> str:
-    """Its code. With one, the cause is a function's stack trace: the execution's history has it, a tenant need not."""
+def _why(found: EndedBadly, waits: Mapping[str, str]) -> str:
+    """What it waited for, else its code. With one, the cause is a function's stack trace: the execution's history has
+    it, a tenant need not."""
+    if waits:
+        return "it waited for " + ", ".join(f"{name} ({code})" for name, code in waits.items())
     return found.code or found.cause or "it did not say why"
 
 

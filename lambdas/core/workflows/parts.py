@@ -6,20 +6,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lambdas.contracts.workflows import Branch
 from lambdas.core import times
 from lambdas.core.job import Job
 from lambdas.core.times import Instant
 
 OPEN, DONE, AGAIN, FAILED = "open", "done", "again", "failed"
 
-_SAID = ("by", "cost", "sha", "bytes", "sample", "unusable")
+_SAID = ("by", "cost", "sha", "bytes", "sample", "unusable", "used")
 
 
 @dataclass(frozen=True)
 class Part:
     """One branch. `by`: the invocation that wrote it last; `sha`: under which its result lies (`ids.part_key`);
     `cost`: of this run, in micro-dollars; `sample`: rejected answers; `unusable`: answers that were refused or cut, and
-    never kept; `error`: its last trouble, {code, message}."""
+    never kept; `used`: tries of this run that were no free wait; `error`: its last trouble, {code, message}."""
 
     state: str = OPEN
     by: str = ""
@@ -30,6 +31,7 @@ class Part:
     sample: int = 0
     error: Mapping[str, str] = field(default_factory=dict)
     unusable: int = 0
+    used: int = 0
 
     def written(self) -> dict[str, Any]:
         """As the record has it: what says nothing is left out."""
@@ -50,6 +52,19 @@ def parts_of(job: Job) -> dict[str, Part]:
     if job.parts_run != job.run:
         return {branch: Part() for branch in found}
     return {branch: _read(entry) for branch, entry in found.items()}
+
+
+def waiting(job: Job, stages: Iterable[Iterable[Branch]]) -> dict[str, str]:
+    """The codes of what the branches of the stage that is under way wait for, by name, if all of them that are not over
+    only wait: no try of theirs was used in this run. Else nothing."""
+    parts = parts_of(job)
+    for stage in stages:
+        names = [branch.name for branch in stage if branch.name in parts]
+        left = {name: parts[name] for name in names if parts[name].state not in (DONE, FAILED)}
+        if left:
+            wait = all(part.state == AGAIN and not part.used for part in left.values())
+            return {name: part.error["code"] for name, part in left.items()} if wait else {}
+    return {}
 
 
 def _read(entry: Mapping[str, Any]) -> Part:

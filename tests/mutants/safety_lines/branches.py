@@ -55,9 +55,20 @@ LINES = (
     SafetyLine(
         name="branch: a wait that may have been paid for uses a try",
         file=BRANCHING,
-        line="    if not is_free(verdict.why, one.attempt.bill):\n        return _written(one, again, verdict)\n",
+        line="""\
+    if not is_free(verdict.why, one.attempt.bill):
+        return _written(one, replace(again, used=one.part.used + 1), verdict)
+""",
         without="",
         guards="N7: what is paid for nothing is bounded by the tries",
+        tests=(f"{U_BRANCHING}::test_a_wait_that_may_have_been_paid_for_nothing_uses_a_try",),
+    ),
+    SafetyLine(
+        name="branch: a wait that may have been paid for is counted as used",
+        file=BRANCHING,
+        line="        return _written(one, replace(again, used=one.part.used + 1), verdict)\n",
+        without="        return _written(one, again, verdict)\n",
+        guards="COST-01: such a run is no run that only waited",
         tests=(f"{U_BRANCHING}::test_a_wait_that_may_have_been_paid_for_nothing_uses_a_try",),
     ),
     SafetyLine(

@@ -130,17 +130,39 @@ LINES = (
         tests=(f"{U_CHANGES}::test_after_the_last_run_the_job_has_failed_and_its_name_is_used_all_the_same",),
     ),
     SafetyLine(
+        name="run again: a run that only waited is not counted",
+        file=FOLLOWING,
+        line="    if job.runs + 1 >= workflow.max_runs and not waits:\n",
+        without="    if job.runs + 1 >= workflow.max_runs:\n",
+        guards="BED: what waits for the model's capacity waits until the job's deadline",
+        tests=(
+            "tests/unit/test_workflow_runs.py"
+            "::test_an_overload_that_outlasts_every_run_is_waited_for_and_costs_neither_a_run_nor_a_try",
+        ),
+    ),
+    SafetyLine(
+        name="waiting: a try that was used is no wait",
+        file="core/workflows/parts.py",
+        line="            wait = all(part.state == AGAIN and not part.used for part in left.values())\n",
+        without="            wait = all(part.state == AGAIN for part in left.values())\n",
+        guards="COST-01: no question is paid three times for every execution that there is time for",
+        tests=(
+            "tests/unit/test_workflow_runs.py"
+            "::test_a_run_in_which_a_try_was_used_is_counted_though_it_waits_in_the_end",
+        ),
+    ),
+    SafetyLine(
         name="run again: another execution has another name",
         file=CHANGES,
         line="""\
-        adds={"run": 1, "runs": 1},
+        adds={"run": 1, "tries": -1} if waited else {"run": 1, "runs": 1},
         removes=("claim_id",),
     )
 
 
 def _failed""",
         without="""\
-        adds={"runs": 1},
+        adds={"tries": -1} if waited else {"runs": 1},
         removes=("claim_id",),
     )
 
@@ -251,8 +273,8 @@ def _failed""",
     SafetyLine(
         name="follow: after the last run the job fails",
         file=FOLLOWING,
-        line="    if job.runs + 1 >= workflow.max_runs:\n",
-        without="    if job.runs + 1 > workflow.max_runs:\n",
+        line="    if job.runs + 1 >= workflow.max_runs and not waits:\n",
+        without="    if job.runs + 1 > workflow.max_runs and not waits:\n",
         guards="COST: executions are bounded by what the workflow says",
         tests=(
             f"{U_STARTING}::test_an_execution_that_ended_badly_is_followed_by_another_run_up_to_the_workflows_bound",
@@ -319,10 +341,18 @@ def _failed""",
         tests=(f"{U_COLLECTING}::test_n9_a_refused_write_is_a_success_for_the_state_machine",),
     ),
     SafetyLine(
+        name="collect: each result has a name of its own",
+        file=COLLECTING,
+        line="ids.run_result_key(job.tenant, job.id, job.run, written), written.encode()\n",
+        without='ids.run_result_key(job.tenant, job.id, job.run, ""), written.encode()\n',
+        guards="row 14: a collector that comes late writes over no result that the record has",
+        tests=(f"{U_COLLECTING}::test_a_collector_that_saw_fewer_parts_and_comes_last_does_not_write_over_the_result",),
+    ),
+    SafetyLine(
         name="collect: what is missing makes it partial",
         file=COLLECTING,
-        line="ids.run_result_key(job.tenant, job.id, job.run), bool(collected.missing)\n",
-        without="ids.run_result_key(job.tenant, job.id, job.run), False\n",
+        line="        partial = bool(collected.missing)\n",
+        without="        partial = False\n",
         guards="SFN: a partial result is never shown as complete",
         tests=(
             f"{U_COLLECTING}::test_a_workflow_survives_what_it_says_and_a_partial_result_is_never_told_as_complete",
