@@ -8,6 +8,7 @@ from pathlib import Path
 from infra.settings import Settings
 from infra.workflow_definition import MORE_TRIES, STARTING_S
 from lambdas.contracts import workflows
+from lambdas.contracts.validation import compile_schema
 from lambdas.contracts.workflows import Workflow
 
 LEASE_MARGIN_S = 60  # of a job's lease, beyond its state machine's timeout: lambdas/core/workflows/changes.py
@@ -34,8 +35,33 @@ def problems(settings: Settings, folder: Path | None = None) -> Iterator[str]:
         yield f"lambdas/workflows/{type_.replace('-', '_')}: {why}"
     if len(declared) > MOST:
         yield f"{len(declared)} workflows, but a deployment has room for {MOST}: deploy a second environment for some"
+    yield from _names(declared)
+    yield from _schemas(declared)
     yield from _calls(declared)
     yield from _times(settings, declared)
+
+
+def pascal(type_: str) -> str:
+    """`analyze-document` as constructs and outputs are named."""
+    return "".join(part.capitalize() for part in type_.split("-"))
+
+
+def _names(declared: Mapping[str, Workflow]) -> Iterator[str]:
+    named: dict[str, str] = {}
+    for type_ in declared:
+        other = named.setdefault(pascal(type_), type_)
+        if other != type_:
+            yield f"{other} and {type_} would both be named {pascal(type_)} in the stack: rename the folder of one"
+
+
+def _schemas(declared: Mapping[str, Workflow]) -> Iterator[str]:
+    """By what the door checks with: it would leave out such a type, and the rest would be deployed."""
+    for type_, workflow in declared.items():
+        try:
+            compile_schema(workflow.input_schema)
+        except Exception as error:  # a schema may be wrong in more ways than the library has errors for
+            place = f"lambdas/workflows/{type_.replace('-', '_')}/schema.json"
+            yield f"{place}: `input` is no usable JSON Schema (draft 7): {type(error).__name__}: {error}"
 
 
 def _calls(declared: Mapping[str, Workflow]) -> Iterator[str]:

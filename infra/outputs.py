@@ -10,6 +10,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra import declarations
 from infra.admin import Admin
 from infra.api import Api
 from infra.dispatch import Dispatch
@@ -20,7 +21,7 @@ from infra.storage import Storage
 from infra.streaming import Streaming
 from infra.sweep import Sweep
 from infra.webhooks import Webhooks
-from infra.workflows import Workflows, pascal
+from infra.workflows import Workflows
 
 
 class Outputs(Construct):
@@ -68,7 +69,7 @@ class Outputs(Construct):
         self._queue("RedriveDlq", admin.dead_letters)
         self._queue("EndedDlq", workflows.dead_letters)
         for type_, machine in workflows.machines.items():
-            self._machine(f"Workflow{pascal(type_)}", machine.state_machine_arn)
+            self._machine(f"Workflow{declarations.pascal(type_)}", machine.state_machine_arn)
         self._output("WebhookSecretArn", webhooks.secret.secret_arn, "To change it, see docs/delivery.md")
         self._topic("JobEvents", notifications.job_events)
         self._topic("Alerts", monitoring.alerts)

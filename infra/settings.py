@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from infra import sources
+from infra.addresses import MAILBOX
 from infra.models import Route, default_model, route
 from lambdas.contracts.sources import Source
 
@@ -39,7 +40,7 @@ class Settings:
     keep_data: bool = field(
         default=True, metadata={"meaning": "tables, buckets, dead letters and logs survive `cdk destroy`"}
     )
-    alert_email: str = text("", "who gets the alarms; confirm the mail that AWS sends", r"([^@\s]+@[^@\s]+\.[^@\s]+)?")
+    alert_email: str = text("", "who gets the alarms; confirm the mail that AWS sends", rf"({MAILBOX})?")
     log_level: str = text("INFO", "of every function", "DEBUG|INFO|WARNING|ERROR")
 
     # the door
@@ -86,11 +87,11 @@ class Settings:
     not_before_max_days: int = number(30, 1, 365, "how far ahead `not_before` may lie")
     branch_timeout_s: int = number(300, 30, 900, "timeout of branch, which runs one task of a workflow")
     collect_timeout_s: int = number(60, 10, 900, "timeout of collect, which makes one result of what branches gave")
-    ended_timeout_s: int = number(30, 5, 900, "timeout of ended, which hears of executions that ended badly")
+    ended_timeout_s: int = number(30, 15, 900, "timeout of ended, which hears of executions that ended badly")
     mail_from: str = text(
         "",
         "sender of tasks' e-mails, verified with SES; empty means that none are sent",
-        r"([^@\s]+@[^@\s]+\.[^@\s]+)?",
+        rf"({MAILBOX})?",
     )
 
     # streaming

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from infra.addresses import HOST, MAILBOX, PORT
 from lambdas.contracts import names
 
 MOST = 20  # each is five resources of the 500 that a stack may have, and two alarms
@@ -15,10 +16,13 @@ EMAIL, HTTPS, SQS = "email", "https", "sqs"
 COMBINATIONS_MAX = 150  # what SNS counts: the values of each attribute, multiplied
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _ENDPOINTS: Mapping[str, tuple[re.Pattern[str], str]] = {
-    EMAIL: (re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+"), "an address, like ops@example.com"),
+    EMAIL: (
+        re.compile(MAILBOX),
+        "an address, like ops@example.com; a name that is not ASCII in its xn-- form",
+    ),
     HTTPS: (
-        re.compile(r"https://[A-Za-z0-9.-]+(:\d{1,5})?([/?][^\s#]*)?"),
-        "a URL that begins with https:// and has no user name in it",
+        re.compile(rf"https://{HOST}(?::(?:{PORT}))?(?:[/?][!-\"$-~]*)?"),
+        "a URL that begins with https:// and the name of a host, in ASCII, and has no user name in it",
     ),
     SQS: (
         re.compile(r"arn:aws[a-z-]*:sqs:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,80}"),
@@ -128,16 +132,29 @@ def _wrong_value(attribute: str, value: Any) -> Iterator[str]:
             yield f"{value!r}, which it never is: it is one of {', '.join(known)}"
         elif not value:
             yield "an empty text, which it never is"
-        return
-    if (attribute, value) == _ABSENT:
-        return
-    words = 'a text, {"prefix": text} or {"anything-but": [texts]}'
+    elif not _is_absence(attribute, value):
+        yield from _wrong_matcher(attribute, value)
+
+
+def _is_absence(attribute: str, value: Any) -> bool:
+    """0 is as good as false here, and not for SNS."""
+    return (attribute, value) == _ABSENT and value["exists"] is False
+
+
+def _wrong_matcher(attribute: str, value: Any) -> Iterator[str]:
     if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in _MATCHERS:
-        yield f"{value!r}, but must have {words}"
+        yield f"{value!r}, but must have {_WORDS}"
         return
     ((kind, operand),) = value.items()
     if not _OPERANDS[kind](operand):
-        yield f"{value!r}, but must have {words}"
+        yield f"{value!r}, but must have {_WORDS}"
+        return
+    known = ATTRIBUTES[attribute]
+    if known and not _FITS[kind](known, operand):
+        yield f"{value!r}, which {_NEVER[kind]}: it is one of {', '.join(known)}"
+
+
+_WORDS = 'a text, {"prefix": text} or {"anything-but": [texts]}'
 
 
 def _is_text(operand: Any) -> bool:
@@ -148,3 +165,8 @@ _OPERANDS: Mapping[str, Callable[[Any], bool]] = {
     "prefix": _is_text,
     "anything-but": lambda operand: isinstance(operand, list) and bool(operand) and all(map(_is_text, operand)),
 }
+_FITS: Mapping[str, Callable[[tuple[str, ...], Any], bool]] = {
+    "prefix": lambda known, operand: any(one.startswith(operand) for one in known),
+    "anything-but": lambda known, operand: {*operand} < {*known},
+}
+_NEVER = {"prefix": "it never begins with", "anything-but": "leaves out what it never is, or all that it can be"}

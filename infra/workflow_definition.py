@@ -20,8 +20,15 @@ State = dict[str, Any]
 
 # A try was used: the model may have been paid without its answer being kept. So few of them that, with the runs of a
 # workflow, no question is paid more often than anybody would call bounded (tests/infrastructure/test_workflows.py).
-# The last four are how a function that was killed, or never answered, is told.
-USED = ("TransientError", "Sandbox.Timedout", "Runtime.ExitError", "Lambda.Unknown", "States.Timeout")
+# All but the first are how a function that was killed, or never answered, is told.
+USED = (
+    "TransientError",
+    "Sandbox.Timedout",
+    "Runtime.ExitError",
+    "Runtime.OutOfMemory",
+    "Lambda.Unknown",
+    "States.Timeout",
+)
 
 # Nothing was paid, or what was paid is kept under its question: the next try finds it, or waits for who is asking.
 # After the first, which is ours, what Lambda says when it would rather not, or not yet.
@@ -37,9 +44,12 @@ WAITS = (
     "Lambda.CodeArtifactUserPendingException",
     "Lambda.ResourceNotReadyException",
     "Lambda.ResourceConflictException",
+    "Runtime.ImportModuleError",  # and the next two: it never began; a deploy that is rolled back mends it
+    "Runtime.HandlerNotFound",
+    "Runtime.UserCodeSyntaxError",
 )
 MORE_TRIES = 2  # of a branch, after its first
-WAIT_S = 150  # of the longest waits on average, by full jitter
+WAIT_S = 150  # of the longest waits on average, by full jitter: anything from 0 to 300
 
 
 def definition(
@@ -76,8 +86,9 @@ def definition(
 
 def patience(workflow: Workflow) -> int:
     """How often a wait is repeated: until time ends the execution, not a count. What ends so is run again, and finds
-    what is there; a branch that gave up would be missing for good. Eight waits grow up to the longest."""
-    return -(-workflow.timeout_s // WAIT_S) + 8
+    what is there; a branch that gave up would be missing for good. Eight waits grow up to the longest. Waits are drawn:
+    so many that none of forty branches is through before its time, however short it draws."""
+    return 2 * (-(-workflow.timeout_s // WAIT_S) + 8) + 24
 
 
 def _stage_name(number: int, stage: Sequence[Branch]) -> str:

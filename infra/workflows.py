@@ -120,7 +120,7 @@ class Workflows(Construct):
         return {
             type_: states.StateMachine(
                 apart,
-                pascal(type_),
+                declarations.pascal(type_),
                 state_machine_type=states.StateMachineType.STANDARD,  # a name is started once, and kept for 90 days
                 definition_body=states.DefinitionBody.from_string(self._definition(workflow)),
                 role=role,
@@ -175,7 +175,7 @@ class Workflows(Construct):
         self.allow_describing(ended)
         ended.allow("sqs:SendMessage", on=self.dead_letters.queue_arn)  # Lambda does it, in its name
         ended.resource.configure_async_invoke(
-            retry_attempts=0,  # the sweep is the retry
+            retry_attempts=2,  # Step Functions may be behind its own event; then the sweep asks for itself
             max_event_age=HEARD_FOR,
             on_failure=SqsDestination(self.dead_letters),
         )
@@ -204,8 +204,3 @@ class Workflows(Construct):
                 retry_attempts=185,  # the most there is, so that age decides
             )
         )
-
-
-def pascal(type_: str) -> str:
-    """`analyze-document` as constructs and outputs are named."""
-    return "".join(part.capitalize() for part in type_.split("-"))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import httpx
 
 from neverdrop_client import BearerAuth, SigV4
-from neverdrop_client.http import is_loopback
+from neverdrop_client.request import is_loopback
 from ops.exits import Exit, Failure, usage
 
 LOCAL_RUNTIME = "http://127.0.0.1:8080"  # where `make run` listens
@@ -48,7 +48,7 @@ def reach(url: str | None, token: str | None, tenant: str | None, profile: str |
     """The API that is meant: the one named, else the local runtime if it answers. Failure when that is none."""
     _check("--token", token)
     _check("--tenant", tenant)
-    access = Access(_valid(url) if url else _local_runtime(), token, tenant, profile, region)
+    access = Access(_local_runtime() if url is None else _valid(url), token, tenant, profile, region)
     if tenant and not access.is_local:
         raise usage("--tenant is for the local runtime; a deployed API takes the tenant from your verified identity")
     return access

@@ -12,8 +12,9 @@ import httpx
 
 from neverdrop_client import Client, NotYet, Retry, Text
 from neverdrop_client.events import Event
-from neverdrop_client.http import Request, json_of, path_of, value_of
+from neverdrop_client.http import json_of, value_of
 from neverdrop_client.registry import Webhooks
+from neverdrop_client.request import RESULT_ANSWERS, Request, path_of
 from ops import storage
 from ops.access import Access
 from ops.answers import failing, failure
@@ -76,7 +77,7 @@ class Api:
     def result(self, job_id: str) -> Any:
         """Failure REFUSED while there is none yet, or when there will be none."""
         with failing():
-            answer = self._ask(Request("GET", _path("jobs", job_id, "result")))
+            answer = self._ask(Request("GET", _path("jobs", job_id, "result"), answers=RESULT_ANSWERS))
             if answer.status_code == 303:  # large
                 return value_of(storage.fetch(answer.headers.get("location", "")))
             if answer.status_code == 202:

@@ -898,4 +898,5 @@ class FakeEndpoints:
 
     def remove(self, tenant: str, endpoint_id: str) -> None:
         self._called("remove")
+        self.rows.pop((tenant, endpoint_id), None)
         self.records.pop((tenant, endpoint_id), None)

@@ -17,6 +17,7 @@ from neverdrop_client.errors import (
     NotPermitted,
     NotYet,
     Refused,
+    StreamClosed,
     Throttled,
     Unavailable,
     Unexpected,
@@ -33,5 +34,6 @@ __all__ = [
     "Accepted", "BadArgument", "BearerAuth", "Client", "Conflict", "Endpoint", "Event", "Final", "Gone", "Invalid",
     "Job", "JobFailed", "NeverdropError", "NoAnswer", "NoCredentials", "NoRegion", "NoSuchRoute", "NotFound",
     "NotPermitted", "NotYet", "Progress", "Redelivery", "Refused", "Restarted", "Retry", "Secret", "SigV4", "Stream",
-    "Text", "Throttled", "Unavailable", "Unexpected", "WebhookEvent", "WebhookRefused", "verify_webhook",
+    "StreamClosed", "Text", "Throttled", "Unavailable", "Unexpected", "WebhookEvent", "WebhookRefused",
+    "verify_webhook",
 ]  # fmt: skip

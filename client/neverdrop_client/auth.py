@@ -16,17 +16,23 @@ if TYPE_CHECKING:
 
 _EXECUTE_API = re.compile(r".+\.execute-api(?:-fips)?\.([a-z0-9-]+)\.(?:amazonaws\.com(?:\.cn)?|api\.aws)")
 
+_TOKEN = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+
 Flow = Generator[httpx.Request, httpx.Response, None]
 
 
 class BearerAuth(httpx.Auth):
-    """A token, asked for with each request: whoever makes them knows when a new one is due."""
+    """A token, asked for with each request: whoever makes them knows when a new one is due. White space around it is
+    none of it (files end in a line's end); one that no header can carry is a BadArgument, which does not show it."""
 
     def __init__(self, token: Callable[[], str]) -> None:
         self._token = token
 
     def auth_flow(self, request: httpx.Request) -> Flow:
-        request.headers["Authorization"] = f"Bearer {self._token()}"
+        token = self._token()
+        if not isinstance(token, str) or not _TOKEN.fullmatch(token.strip()):
+            raise BadArgument("the token is empty, or has characters that no header can carry")
+        request.headers["Authorization"] = f"Bearer {token.strip()}"
         yield request
 
 
@@ -65,7 +71,9 @@ class SigV4(httpx.Auth):
 
     def _region_of(self, host: str) -> str:
         named = _EXECUTE_API.fullmatch(host)
-        region = self._region or (named[1] if named else self._session.get_config_variable("region"))
+        region = self._region
+        if region is None:
+            region = named[1] if named else self._session.get_config_variable("region")
         if not region:
             raise NoRegion(f"which region is {host} in?")
         return str(region)

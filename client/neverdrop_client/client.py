@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 import uuid
@@ -13,11 +12,12 @@ from typing import Any, Self, cast
 
 import httpx
 
-from neverdrop_client.errors import BadArgument, JobFailed, NeverdropError, NotYet
+from neverdrop_client.errors import BadArgument, JobFailed, NeverdropError, NoAnswer, NotYet, Unavailable
 from neverdrop_client.events import Progress, Text
-from neverdrop_client.http import ATTEMPTS, Http, Request, Retry, fetch, json_of, path_of, value_of
+from neverdrop_client.http import LEAST_S, Http, Retry, fetch, json_of, value_of
 from neverdrop_client.messages import Garbled, progress_of
 from neverdrop_client.registry import Webhooks
+from neverdrop_client.request import RESULT_ANSWERS, Request, json_text, path_of
 from neverdrop_client.shapes import FINAL, Accepted, Job, Redelivery
 from neverdrop_client.streaming import Stream
 
@@ -56,7 +56,7 @@ class Client:
         self._http.close()
 
     def request(self, request: Request) -> httpx.Response:
-        """Any route: its answer below 400."""
+        """Any route: its answer of 2xx, or one that the request says is an answer."""
         return self._http.ask(request)
 
     # --- jobs ----------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ class Client:
             "urgent": urgent or None,
         }  # fmt: skip
         given = {name: value for name, value in wishes.items() if value is not None}
-        return self.submit_json(json.dumps({"type": type_, "input": task_input, **given}), key=key)
+        return self.submit_json(json_text({"type": type_, "input": task_input, **given}), key=key)
 
     def submit_json(self, body: str, *, key: str | None = None) -> Accepted:
         """The same with a body of one's own, which is sent as it is written."""
@@ -102,28 +102,31 @@ class Client:
         self, job_id: str, timeout: float | None = None, *, on_progress: Callable[[Progress], None] | None = None
     ) -> Job:
         """The job when it is COMPLETED (see its `partial`). Raises JobFailed when it ended otherwise, NotYet after
-        `timeout` seconds. `on_progress` hears how far a workflow is, each time that it has come further."""
+        `timeout` seconds, also when the API was away or throttling then; without a timeout NoAnswer, Throttled or
+        Unavailable after a minute of that. `on_progress` hears how far a workflow is, each time that it has come
+        further."""
         until = None if timeout is None else time.monotonic() + timeout
-        last: Progress | None = None
+        held_s = WAIT_S if on_progress is None else PROGRESS_S
+        told: Progress | None = None
+        job: Job = {"job_id": job_id}
         while True:
             asked = time.monotonic()
-            job = self._look(
-                job_id, None if until is None else max(0.0, until - asked), PROGRESS_S if on_progress else WAIT_S
-            )
-            come = _progress_of(job) if on_progress else None
-            if on_progress and come and come != last:
-                last = come
+            job = self._look(job, until, held_s)
+            come = None if on_progress is None else _progress_of(job)
+            if on_progress is not None and come is not None and come != told:
+                told = come
                 on_progress(come)
             if job["status"] in FINAL:
                 return _completed(job)
             now = time.monotonic()
             if until is not None and now >= until:
                 raise NotYet(job)
-            time.sleep(max(0.0, min(asked + LOOK_S, until or now + LOOK_S) - now))
+            next_look = asked + LOOK_S if until is None else min(asked + LOOK_S, until)
+            time.sleep(max(0.0, next_look - now))
 
     def result(self, job_id: str) -> Any:
         """What the task returned, of any size. Raises NotYet while it is open, Conflict when it ended without one."""
-        answer = self._http.ask(Request("GET", path_of("jobs", job_id, "result")))
+        answer = self._http.ask(Request("GET", path_of("jobs", job_id, "result"), answers=RESULT_ANSWERS))
         if answer.status_code == 303:
             return fetch(answer.headers.get("location", ""))
         if answer.status_code == 202:
@@ -149,26 +152,37 @@ class Client:
 
     def redeliver(self, job_id: str, *, endpoint: str | None = None) -> Redelivery:
         """Send the webhooks of a job's end once more: to all who want it, or to this endpoint (or `callback`) alone."""
-        body = json.dumps({"endpoint": endpoint}) if endpoint else None
+        if endpoint == "":
+            raise BadArgument("'' is no endpoint: name one, or leave it out for all who want it")
+        body = None if endpoint is None else json_text({"endpoint": endpoint})
         answer = self._http.ask(Request("POST", path_of("jobs", job_id, "redeliver"), body=body))
         return cast("Redelivery", json_of(answer, "event_id", "deliveries"))
 
     def delete(self, job_id: str) -> None:
-        self._http.ask(Request("DELETE", path_of("jobs", job_id)))
+        """What is kept of it, its result too; once more changes nothing. Raises Conflict while it is open."""
+        self._http.ask(Request("DELETE", path_of("jobs", job_id), answers=(204,)))
 
     @cached_property
     def webhooks(self) -> Webhooks:
         return Webhooks(self._http)
 
-    def _look(self, job_id: str, left: float | None, held_s: int) -> Job:
-        """As it stands; the answer is held for so long at most. `left`: how long it may take at all."""
-        if left is None:
+    def _look(self, seen: Job, until: float | None, held_s: int) -> Job:
+        """As it stands, the answer held for so long at most. `seen`: how it stood before."""
+        job_id = seen["job_id"]
+        if until is None:
             return self._job(job_id, held_s, patience_s=PATIENCE_S)
-        return self._job(job_id, min(held_s, int(left)), attempts=1, patience_s=left)
+        left = max(0.0, until - time.monotonic())
+        held_s = min(held_s, max(0, int(left - LEAST_S)))  # what is held to the very end may come too late
+        try:
+            return self._job(job_id, held_s, within_s=left)
+        except (NoAnswer, Unavailable) as error:
+            if time.monotonic() < until:  # it does not pass
+                raise
+            raise NotYet(seen, error) from None
 
-    def _job(self, job_id: str, wait_s: int | None, *, attempts: int = ATTEMPTS, patience_s: float = 0.0) -> Job:
+    def _job(self, job_id: str, wait_s: int | None, *, patience_s: float = 0.0, within_s: float | None = None) -> Job:
         request = Request("GET", path_of("jobs", job_id), {"wait": wait_s})
-        answer = self._http.ask(request, attempts=attempts, patience_s=patience_s)
+        answer = self._http.ask(request, patience_s=patience_s, within_s=within_s)
         return cast("Job", json_of(answer, "job_id", "status"))
 
     def _change(self, job_id: str, what: str, *, repeatable: bool = True) -> Accepted:

@@ -32,11 +32,9 @@ class Cursor:
             case Chunks():
                 yield from self._chunks(message)
             case Watching(attempt=attempt, start=start):
-                if attempt == self.attempt and start < self.asked:  # what is counted here is none of its chunks
-                    yield from self._begin(attempt)
-                yield from self._follow(attempt, at=start)
+                yield from self._told_from(attempt, start)
             case RestartedAt(attempt=attempt):
-                yield from self._follow(attempt, at=0)
+                yield from self._told_from(attempt, 0)
             case Progress():
                 yield from self._progress(message)
             case Part():
@@ -50,6 +48,12 @@ class Cursor:
         if not parts or any(part is None or part.parts != len(parts) for part in parts):
             return None
         return "".join(part.text for part in parts if part)
+
+    def _told_from(self, attempt: int, start: int) -> Iterator[Restarted]:
+        """Who begins before where it was asked to has no such chunks: what is counted here is of something else."""
+        if attempt == self.attempt and start < self.asked:
+            yield from self._begin(attempt)
+        yield from self._follow(attempt, at=start)
 
     def _follow(self, attempt: int, *, at: int) -> Iterator[Restarted]:
         """This attempt is the current one, and is told from number `at` on."""
@@ -95,6 +99,9 @@ class Cursor:
         if self.attempt is not None and ending.attempt < self.attempt:
             raise Gap  # an end that was reopened since; after an end nobody is told any more
         yield from self._follow(ending.attempt, at=0 if ending.attempt == self.attempt else ending.chunks)
+        if self.next > ending.chunks and ending.job["status"] == "COMPLETED":  # a cancelled one's model may say more
+            yield from self._begin(ending.attempt)
+            raise Gap
         if self.next < ending.chunks:
             raise Gap
         self.ending = ending

@@ -25,6 +25,10 @@ class NoRegion(BadArgument):
     """Nothing says which region to sign for."""
 
 
+class StreamClosed(NeverdropError):
+    """The stream was closed before its text was whole."""
+
+
 class NoCredentials(NeverdropError):
     """There are no AWS credentials to sign with."""
 
@@ -42,7 +46,10 @@ class Unexpected(NeverdropError):
 
 
 class Refused(NeverdropError):
-    """An answer of 400 or above. `problem` is its body (RFC 9457), or whatever JSON object came instead."""
+    """An answer of 400 or above. `problem` is its body (RFC 9457), or whatever JSON object came instead.
+    `asked_before`: an earlier request for the same may have been carried out, its answer was lost."""
+
+    asked_before = False
 
     def __init__(self, answer: httpx.Response, *, in_doubt: bool = False) -> None:
         self.status = answer.status_code
@@ -96,11 +103,14 @@ class Throttled(Unavailable):
 
 
 class NotYet(NeverdropError):
-    """The job is still open."""
+    """The job is still open, as far as is known: `job` is how it was seen last, with nothing but its id if it never
+    was, and `error` why it could not be looked at when the time was over."""
 
-    def __init__(self, job: Mapping[str, Any]) -> None:
-        super().__init__(f"job {job.get('job_id')} has no result yet: it is {job.get('status')}")
-        self.job = job
+    def __init__(self, job: Mapping[str, Any], error: NeverdropError | None = None) -> None:
+        told = f"it is {job['status']}" if "status" in job else "it was not seen"
+        why = f"; {error}" if error is not None else ""
+        super().__init__(f"job {job.get('job_id')} has no result yet: {told}{why}")
+        self.job, self.error = job, error
 
 
 class JobFailed(NeverdropError):

@@ -2,43 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import random
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from ipaddress import ip_address
 from typing import Any
-from urllib.parse import quote, urlencode
 
 import httpx
 
-from neverdrop_client.errors import BadArgument, Conflict, NeverdropError, NoAnswer, Unexpected, refusal
+from neverdrop_client.errors import BadArgument, Conflict, NeverdropError, NoAnswer, Refused, Unexpected, refusal
+from neverdrop_client.request import UNWRITABLE, Request, Written, api_url, check_headers, is_local, written
 
-PATIENCE = httpx.Timeout(35.0, connect=5.0)  # API Gateway itself gives up after 30 s
+PATIENCE_S, CONNECT_S = 35.0, 5.0  # API Gateway itself gives up after 30 s
+PATIENCE = httpx.Timeout(PATIENCE_S, connect=CONNECT_S)
+LEAST_S = 1.0  # for an attempt, however little time there is: an answer needs some
 ATTEMPTS, FETCH_ATTEMPTS = 5, 3
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
+WHOSE = "is it one of Neverdrop?"
+_NEVER_WRITTEN = (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL, UnicodeEncodeError)
 PASSING = {500, 502, 503, 504}  # API Gateway answers 500 and 503 for functions that died or were throttled
-
-
-@dataclass(frozen=True)
-class Request:
-    """`repeatable`: doing it twice is doing it once, so an unknown outcome may be settled by asking again."""
-
-    method: str
-    path: str
-    query: Mapping[str, object] = field(default_factory=dict)
-    body: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    repeatable: bool = True
-
-    @property
-    def target(self) -> str:
-        asked = {name: value for name, value in self.query.items() if value is not None}
-        return f"{self.path}?{urlencode(asked, quote_via=quote, errors='surrogateescape')}" if asked else self.path
 
 
 @dataclass(frozen=True)
@@ -51,8 +38,11 @@ class Retry:
 
 @dataclass(frozen=True)
 class _Trouble:
+    """`passes`: asked again, it may be answered. `maybe_done`: it may have been carried out all the same."""
+
     error: NeverdropError
-    passes: bool
+    passes: bool = False
+    maybe_done: bool = False
     after_s: float | None = None
 
 
@@ -68,7 +58,8 @@ class Http:
         on_retry: Callable[[Retry], None] | None,
         transport: httpx.BaseTransport | None,
     ) -> None:
-        self.url = _checked(url)
+        self.url = api_url(url)
+        check_headers(headers or {})
         self._on_retry = on_retry
         self.is_here = is_local(self.url)
         self._client = httpx.Client(
@@ -78,33 +69,58 @@ class Http:
     def close(self) -> None:
         self._client.close()
 
-    def ask(self, request: Request, *, attempts: int = ATTEMPTS, patience_s: float = 0.0) -> httpx.Response:
-        """The answer below 400. What is throttled or fails in passing is asked again, longer apart each time, until it
-        was asked so often and for so long."""
-        began = time.monotonic()
-        attempt = 0
-        while True:
-            attempt += 1
-            trouble = self._once(request)
-            if isinstance(trouble, httpx.Response):
-                return trouble
-            left_s = patience_s - (time.monotonic() - began)
-            if not trouble.passes or (attempt >= attempts and left_s <= 0):
-                raise _in_doubt(trouble.error) if attempt > 1 else trouble.error
-            grown = random.uniform(0.5, 1.0) * FIRST_PAUSE_S * 2.0 ** min(attempt, 8)  # noqa: S311
-            pause = min(trouble.after_s or grown, LONGEST_PAUSE_S, left_s if attempt >= attempts else LONGEST_PAUSE_S)
-            if self._on_retry:
-                self._on_retry(Retry(trouble.error, pause))
-            time.sleep(pause)
+    def ask(
+        self,
+        request: Request,
+        *,
+        attempts: int = ATTEMPTS,
+        patience_s: float = 0.0,
+        within_s: float | None = None,
+        pause: Callable[[float], None] | None = None,
+    ) -> httpx.Response:
+        """The answer, if it is one that Neverdrop gives. What is throttled or fails in passing is asked again, longer
+        apart each time, until it was asked so often and for so long. `within_s`: as often as there is time for, and
+        then it is over, also for an attempt that nobody answers. `pause`: what to do instead of sleeping."""
+        if within_s is not None:
+            attempts, patience_s = 1, within_s
+        if self._client.is_closed:
+            raise BadArgument("this client was closed")
+        message, asked_before = written(request), False
+        until = time.monotonic() + patience_s
+        for attempt in itertools.count(1):
+            outcome = self._once(request, message, None if within_s is None else until - time.monotonic())
+            if isinstance(outcome, httpx.Response):
+                return outcome
+            left_s = until - time.monotonic() if attempt >= attempts else LONGEST_PAUSE_S
+            if not outcome.passes or left_s <= 0:
+                raise _repeated(outcome.error) if asked_before else outcome.error
+            asked_before = asked_before or outcome.maybe_done
+            self._rest(outcome, attempt, left_s, pause or time.sleep)
+        raise AssertionError("unreachable")
 
-    def _once(self, request: Request) -> httpx.Response | _Trouble:
-        headers = {"Content-Type": "application/json", **request.headers} if request.body else dict(request.headers)
-        content = request.body.encode() if request.body else None
+    def _rest(self, trouble: _Trouble, attempt: int, most_s: float, pause: Callable[[float], None]) -> None:
+        """Between two attempts."""
+        grown = random.uniform(0.5, 1.0) * FIRST_PAUSE_S * 2.0 ** min(attempt, 8)  # noqa: S311
+        seconds = min(trouble.after_s or grown, LONGEST_PAUSE_S, most_s)
+        if self._on_retry is not None:
+            self._on_retry(Retry(trouble.error, seconds))
+        pause(seconds)
+
+    def _once(self, request: Request, message: Written, left_s: float | None) -> httpx.Response | _Trouble:
         try:
-            answer = self._client.request(request.method, self.url + request.target, content=content, headers=headers)
+            answer = self._client.request(
+                message.method, self.url + message.target, content=message.content, headers=message.headers,
+                timeout=_timeout(left_s),
+            )  # fmt: skip
+        except _NEVER_WRITTEN:
+            return _Trouble(BadArgument(UNWRITABLE))  # their messages may have a secret
         except httpx.HTTPError as error:
             return _unanswered(error, self.url, repeatable=request.repeatable)
-        return answer if answer.status_code < 400 else _refused(answer, repeatable=request.repeatable)
+        if answer.status_code >= 400:
+            return _refused(answer, repeatable=request.repeatable)
+        if not request.is_answer(answer.status_code):
+            return _Trouble(Unexpected(f"the API answered {answer.status_code} to {message.method}: {WHOSE}"))
+        return answer
 
 
 def fetch(url: str) -> Any:
@@ -113,7 +129,9 @@ def fetch(url: str) -> Any:
         try:
             with httpx.Client(timeout=PATIENCE, trust_env=not is_local(url)) as client:
                 answer = client.get(url)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:  # whose message may have the URL, which is a secret
+        except _NEVER_WRITTEN:
+            told, passes = "the API answered with an address that is none", False
+        except httpx.HTTPError as error:  # whose message may have the URL, which is a secret
             told, passes = f"S3 gave no answer: {type(error).__name__}", isinstance(error, httpx.TransportError)
         else:
             if answer.is_success:
@@ -139,57 +157,24 @@ def json_of(answer: httpx.Response, *names: str) -> dict[str, Any]:
     missing = [name for name in names if not isinstance(value, dict) or name not in value]
     if missing or not isinstance(value, dict):
         lack = f"JSON without {missing[0]!r}" if missing else "JSON that is no object"
-        raise Unexpected(f"the API answered {answer.status_code} with {lack}: is it one of Neverdrop?")
+        raise Unexpected(f"the API answered {answer.status_code} with {lack}: {WHOSE}")
     return value
-
-
-def path_of(*parts: str) -> str:
-    """A path in which no id can leave its place."""
-    for part in parts:
-        if part in ("", ".", "..") or len(part) > 256:
-            raise BadArgument(f"{part!r} is no id")
-    return "".join("/" + quote(part, safe="", errors="surrogateescape") for part in parts)
-
-
-def is_local(url: str) -> bool:
-    """The local runtime, which speaks no TLS: no proxy leads there. Who does speak it is a host like any other, with
-    certificates that the environment may name. Raises httpx.InvalidURL."""
-    parsed = httpx.URL(url)
-    return parsed.scheme == "http" and is_loopback(parsed.host)
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _checked(url: str) -> str:
-    try:
-        parsed = httpx.URL(url)
-    except httpx.InvalidURL as error:
-        raise BadArgument(f"the API's address is no URL: {error}") from None
-    if parsed.scheme not in ("http", "https") or not parsed.host or parsed.userinfo or parsed.query or parsed.fragment:
-        raise BadArgument("the API's address is a scheme, a host and a path, like https://api.example.com")
-    if parsed.scheme == "http" and not is_loopback(parsed.host):
-        raise BadArgument("the API's address must be https:// unless it is on this machine: what lets you in is secret")
-    return url.rstrip("/")
 
 
 def _refused(answer: httpx.Response, *, repeatable: bool) -> _Trouble:
     status = answer.status_code
     invited = status == 503 and "retry-after" in answer.headers  # by Neverdrop itself: asking once more is harmless
     passes = status == 429 or invited or (repeatable and status in PASSING)
-    return _Trouble(refusal(answer, in_doubt=not passes and status in PASSING), passes, _after(answer))
+    maybe_done = status in PASSING
+    return _Trouble(refusal(answer, in_doubt=not passes and maybe_done), passes, maybe_done, _after(answer))
 
 
 def _unanswered(error: httpx.HTTPError, url: str, *, repeatable: bool) -> _Trouble:
     """No answer at all. What never reached the API may always be sent again."""
-    never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+    never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout | httpx.ProxyError)
     passes = never_sent or repeatable
     told = NoAnswer(f"no answer from {url}: {error or type(error).__name__}", in_doubt=not passes)
-    return _Trouble(told, passes)
+    return _Trouble(told, passes, maybe_done=not never_sent)
 
 
 def _after(answer: httpx.Response) -> float | None:
@@ -203,10 +188,20 @@ def _after(answer: httpx.Response) -> float | None:
         return None
 
 
-def _in_doubt(error: NeverdropError) -> NeverdropError:
+def _repeated(error: NeverdropError) -> NeverdropError:
+    if isinstance(error, Refused):
+        error.asked_before = True
     if isinstance(error, Conflict):
         error.args = (f"{error}; it was asked for more than once: an earlier request may have done it",)
     return error
+
+
+def _timeout(left_s: float | None) -> httpx.Timeout:
+    """For one attempt."""
+    if left_s is None:
+        return PATIENCE
+    longest = max(left_s, LEAST_S)
+    return httpx.Timeout(min(longest, PATIENCE_S), connect=min(longest, CONNECT_S))
 
 
 class _WithoutSignature(logging.Filter):

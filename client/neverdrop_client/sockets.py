@@ -12,10 +12,11 @@ from typing import Any, Literal
 import httpx
 from websockets.sync.client import ClientConnection, connect
 
+from neverdrop_client.closing import Closing
 from neverdrop_client.cursor import Cursor, Gap
 from neverdrop_client.events import News
-from neverdrop_client.http import is_loopback
 from neverdrop_client.messages import Garbled, Message, Trouble, Watching, parse
+from neverdrop_client.request import is_loopback
 
 OPENING_S = 10.0
 CLOSING_S = 1.0
@@ -42,10 +43,10 @@ class NoSocket(Exception):
         self.silent = isinstance(error, TimeoutError)
 
 
-def watch(url: str, job_id: str, cursor: Cursor) -> Iterator[News]:
+def watch(url: str, job_id: str, cursor: Cursor, closing: Closing) -> Iterator[News]:
     """What is new about a job, from the cursor on, until its end. Raises NoSocket, and Broken when the connection ends
     before the job does. `url` has the ticket, so no message names it."""
-    with _opened(url) as connection:
+    with _opened(url) as connection, closing.over(connection):
         socket = _Socket(connection, job_id)
         socket.watch(cursor)
         gaps, idle_s = 0, IDLE_S

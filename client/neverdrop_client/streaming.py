@@ -6,18 +6,21 @@ import json
 import random
 import time
 from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
 
 from neverdrop_client import sockets
+from neverdrop_client.closing import Closed, Closing
 from neverdrop_client.cursor import Cursor
-from neverdrop_client.errors import Gone, JobFailed, NeverdropError, NotFound, NotPermitted
+from neverdrop_client.errors import Gone, JobFailed, NeverdropError, NotFound, NotPermitted, StreamClosed
 from neverdrop_client.events import Event, Final, Restarted, Text
-from neverdrop_client.http import Http, Request, fetch, json_of
+from neverdrop_client.http import Http, fetch, json_of
 from neverdrop_client.messages import Ending
 from neverdrop_client.polling import poll
+from neverdrop_client.request import Request
 
 FRUITLESS = 3  # connections in a row that brought nothing, until it is polled instead
 LIVED_S = 60.0  # a connection that lasted so long was a good one, even if there was nothing to say
@@ -36,11 +39,18 @@ class Stream(Iterator[Event]):
     ) -> None:
         self._http, self._job_id, self._result = http, job_id, result
         self._patience_s = patience_s
-        self._cursor = Cursor(after)
-        self._events = self._run()
+        self._closing = Closing()
+        self._cursor, self._events = Cursor(after), self._run()
+        self._is_whole = after is None  # nothing of the text was passed over, or given to somebody
 
     def __next__(self) -> Event:
-        return next(self._events)
+        self._is_whole = False
+        try:
+            self._closing.check()
+            return next(self._events)
+        except Closed:
+            self._events.close()
+            raise StopIteration from None
 
     def __enter__(self) -> Self:
         return self
@@ -51,11 +61,18 @@ class Stream(Iterator[Event]):
         self.close()
 
     def close(self) -> None:
-        """End the connection."""
-        self._events.close()
+        """End the connection, from any thread: who waits for the next event gets none. Where it is polled it takes as
+        long as the answer under way."""
+        self._closing.ask()
+        with suppress(ValueError):  # it is being read, and ends there
+            self._events.close()
 
     def text(self) -> str:
-        """All of the text, when the job has ended. Raises JobFailed, which has the text that there is."""
+        """All of the text, when the job has ended: from its first piece on, also of a stream that was read from or
+        began later. Raises JobFailed, which has the text that there is, and StreamClosed."""
+        if not self._is_whole:
+            self._events.close()
+            self._cursor, self._events = Cursor(), self._run()
         said: list[str] = []
         for event in self:
             match event:
@@ -65,14 +82,16 @@ class Stream(Iterator[Event]):
                     said.clear()
                 case Final(job=job) if job["status"] != "COMPLETED":
                     raise JobFailed(job, "".join(said))
-        return "".join(said)
+                case Final():
+                    return "".join(said)
+        raise StreamClosed(f"the stream of job {self._job_id} was closed before its text was whole")
 
     # -----------------------------------------------------------------------------------------------------------
 
     def _run(self) -> Generator[Event, None, None]:
         yield from self._by_socket()
         if self._cursor.ending is None:
-            yield from poll(self._http, self._job_id, self._cursor, self._patience_s)
+            yield from poll(self._http, self._job_id, self._cursor, self._patience_s, self._closing)
         ending = self._cursor.ending
         assert ending is not None
         yield Final(ending.attempt, ending.chunks, ending.job, self._result_of(ending))
@@ -82,13 +101,15 @@ class Stream(Iterator[Event]):
         fruitless = 0
         while self._cursor.ending is None and fruitless < FRUITLESS:
             if fruitless:
-                time.sleep(min(PAUSE_S * 2.0**fruitless, LONGEST_PAUSE_S) * random.uniform(0.5, 1.0))  # noqa: S311
+                longest = min(PAUSE_S * 2.0**fruitless, LONGEST_PAUSE_S)
+                self._closing.pause(longest * random.uniform(0.5, 1.0))  # noqa: S311
             began, had_news = time.monotonic(), False
+            self._closing.check()
             url = self._ticket()
             if url is None:
                 return
             try:
-                for event in sockets.watch(url, self._job_id, self._cursor):
+                for event in sockets.watch(url, self._job_id, self._cursor, self._closing):
                     had_news = True
                     yield event
             except sockets.NoSocket as none:
@@ -100,12 +121,13 @@ class Stream(Iterator[Event]):
         """Where one connection may be opened, once. None where the API has no such thing to give."""
         body = json.dumps({"job_ids": [self._job_id]})
         try:
-            answer = self._http.ask(Request("POST", "/tickets", body=body), attempts=TICKET_ATTEMPTS)
+            request = Request("POST", "/tickets", body=body)
+            answer = self._http.ask(request, attempts=TICKET_ATTEMPTS, pause=self._closing.pause)
             url = str(json_of(answer, "url")["url"])
             scheme = httpx.URL(url).scheme
         except (NotFound, Gone, NotPermitted):
             raise
-        except (NeverdropError, httpx.InvalidURL):
+        except (NeverdropError, httpx.InvalidURL, UnicodeError):
             return None
         return url if scheme == "wss" or (scheme == "ws" and self._http.is_here) else None
 

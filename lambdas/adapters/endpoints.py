@@ -52,7 +52,9 @@ class DynamoEndpoints:
         return self._ledger.save(TENANT_PK + tenant, ENDPOINT_SK + endpoint_id, fields, when)
 
     def remove(self, tenant: str, endpoint_id: str) -> None:
-        with as_unavailable(f"removing an endpoint of {tenant}"):
-            self._client.delete_item(
-                TableName=self._table, Key=to_item({"pk": TENANT_PK + tenant, "sk": ENDPOINT_SK + endpoint_id})
-            )
+        """Its circuit first: who asks again, because the second reply was lost, finds no endpoint any more."""
+        for sk in (CIRCUIT_SK, ENDPOINT_SK):
+            with as_unavailable(f"removing an endpoint of {tenant}"):
+                self._client.delete_item(
+                    TableName=self._table, Key=to_item({"pk": TENANT_PK + tenant, "sk": sk + endpoint_id})
+                )

@@ -88,6 +88,7 @@ def load(folder: Path | None = None) -> tuple[dict[str, Workflow], dict[str, str
             continue
         type_ = type_of(one)
         try:
+            well_named(one)
             workflow = parse(type_, _read(one / "workflow.json"), _read(one / "schema.json"))
             _known(workflow, tasks)
             made[type_] = workflow
@@ -106,6 +107,13 @@ def type_of(place: Path) -> str:
     return place.name.replace("_", "-")
 
 
+def well_named(place: Path) -> None:
+    """Two folders are never one type. ValueError says how to name it."""
+    right = type_of(place).replace("-", "_")
+    if place.name != right:
+        raise ValueError(f"the folder {place.name} must be named {right}: the type is made of it, with - for each _")
+
+
 def parse(type_: str, raw: Any, schema: Any) -> Workflow:
     """The workflow that a declaration and its schema mean. ValueError says what is wrong and what to do."""
     if not TYPE.fullmatch(type_) or len(type_) > TYPE_MAX:
@@ -117,6 +125,7 @@ def parse(type_: str, raw: Any, schema: Any) -> Workflow:
     only(raw, _FIELDS, "workflow.json")
     if not isinstance(schema, dict) or not isinstance(schema.get("input"), dict):
         raise ValueError('schema.json must be an object with `input`, a JSON Schema: {"input": {"type": "object", …}}')
+    only(schema, ("input",), "schema.json")
     stages = _stages(raw.get("stages"))
     return Workflow(
         type=type_,

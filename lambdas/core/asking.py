@@ -20,12 +20,17 @@ PROMPT_VERSION = "1"  # raise it when the meaning of a request changes without i
 PATIENCE_S = 15.0  # how long a second caller waits in its thread before its job goes back to the queue
 
 COMPLETE = ("end_turn", "stop_sequence")
+CUT = {
+    "max_tokens": "the answer was cut at max_tokens; allow more, or ask for less",
+    "model_context_window_exceeded": "question and answer are more than the model can hold; ask with less, or for less",
+}
 REFUSING = ("content_filtered", "guardrail_intervened")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A model's complete answer. `cost` in micro-dollars is what this job paid for it: 0 when it was there already."""
+    """A model's complete answer. `cost` in micro-dollars is what this job paid for it: 0 when it was there already.
+    `stored`: under which key, and by whom."""
 
     text: str
     model: str
@@ -33,6 +38,7 @@ class Answer:
     output_tokens: int
     cost: int
     reused: bool
+    stored: tuple[str, str] = ("", "")
 
 
 @dataclass
@@ -85,11 +91,13 @@ class AskingModel:
         key = answer_key(self._job, request, shared=self._shared)
         kept = self._shown(key, request, self._recorder) if self._recorder and show else self._kept(key, request)
         value = kept.value
-        self._bill.used.append((key, kept.by))
+        stored = (key, kept.by)
+        self._bill.used.append(stored)
         cost = 0 if kept.reused else int(value["cost"])
         if kept.reused:
             self._notice("answer_reused", model=self._model_id, answer=key)
-        return Answer(value["text"], self._model_id, value["input_tokens"], value["output_tokens"], cost, kept.reused)
+        tokens = (value["input_tokens"], value["output_tokens"])
+        return Answer(value["text"], self._model_id, *tokens, cost, kept.reused, stored)
 
     def _shown(self, key: str, request: ModelRequest, recorder: Recorder) -> Kept:
         """Paid once comes first: only an answer that is stored is awaited by nobody but the text that shows it."""
@@ -162,13 +170,15 @@ def answer_key(job: Job, request: ModelRequest, *, shared: bool) -> str:
 
 
 def _unusable(stop_reason: str) -> ModelError | None:
+    """It came whole and is paid, whatever it ended with: an end that nobody has heard of is not paid for as often as
+    a call that broke. No tools are offered, so that an answer which asks for one is none."""
     if stop_reason in COMPLETE:
         return None
-    if stop_reason == "max_tokens":
-        return ModelError("truncated", "max_tokens", "the answer was cut at max_tokens; allow more, or ask for less")
+    if stop_reason in CUT:
+        return ModelError("truncated", stop_reason, CUT[stop_reason])
     if stop_reason in REFUSING:
         return ModelError("refused", stop_reason, "the model or a guardrail refused to answer")
-    return ModelError("transient", stop_reason or "no_stop_reason", "the answer did not come to an end")
+    return ModelError("unusable", stop_reason or "no_stop_reason", "the answer did not come to an end")
 
 
 def _estimate(request: ModelRequest) -> int:

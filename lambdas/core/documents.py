@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from lambdas.core.answers import json_object
+from lambdas.core.asking import Answer
 from lambdas.core.outcomes import Rejected
 from lambdas.core.prices import estimate_tokens
 from lambdas.core.splitting import Piece, split
@@ -49,7 +50,8 @@ class Reading(Generic[T]):
 
 def read_document(text: str, ctx: Context, question: Question[T]) -> list[Reading[T]]:
     """What each piece tells, in the order of the text; of a text that fits there is one. Questions: as many as pieces,
-    and one more for each whose first answer is no good. Raises what `ctx.model.ask` raises, and Rejected."""
+    and one more for each whose first answer is no good. Raises what `ctx.model.ask` raises, and Rejected: where there
+    are several pieces, the next try asks about that piece alone."""
     return list(_readings(text, ctx, question))
 
 
@@ -62,20 +64,25 @@ def _readings(text: str, ctx: Context, question: Question[T]) -> Iterator[Readin
 
 
 def ask(text: str, ctx: Context, question: Question[T], *, place: str = "", again: bool = False) -> T:
-    """One question about one text. With `again`, an answer that is no good is asked for once more, by another question:
-    else a whole try would be rejected, and with it the answers about all other pieces."""
+    """One question about one text. With `again`, where a task asks others besides, an answer that is no good is asked
+    for once more, by another question. If that is none either, the two are rejected, and no answer about another piece
+    with them."""
     prompt = f"{place}<document>\n{text}\n</document>"
+    answer = _answer(prompt, ctx, question)
     try:
-        return _told(prompt, text, ctx, question)
+        return question.read(json_object(answer.text), text)
     except Rejected as bad:
         if not again:
             raise
-        return _told(f"{prompt}\nAn earlier answer was no good: {bad}", text, ctx, question)
+        other = _answer(f"{prompt}\nAn earlier answer was no good: {bad}", ctx, question)
+    try:
+        return question.read(json_object(other.text), text)
+    except Rejected as bad:
+        raise Rejected(str(bad), answer, other) from bad
 
 
-def _told(prompt: str, text: str, ctx: Context, question: Question[T]) -> T:
-    answer = ctx.model.ask(prompt, system=question.system, max_tokens=question.max_tokens, temperature=0.0)
-    return question.read(json_object(answer.text), text)
+def _answer(prompt: str, ctx: Context, question: Question[T]) -> Answer:
+    return ctx.model.ask(prompt, system=question.system, max_tokens=question.max_tokens, temperature=0.0)
 
 
 # --- what is asked for, and what stands in an answer -------------------------------------------------

@@ -18,6 +18,7 @@ from lambdas.core.outcomes import NotReady, Permanent
 from lambdas.core.policy import Draw, Limits
 from lambdas.core.ports import (
     Answers,
+    Applied,
     Effects,
     Inputs,
     JobStore,
@@ -89,8 +90,8 @@ def conclude(attempt: Try, verdict: Verdict) -> str:
         case Refused(record):
             name = "fenced_out"
             _book_late(attempt, record)
-        case _ if isinstance(verdict, Failed) and verdict.anew == "sample" and job.sample == 0:
-            forget(attempt)
+        case Applied():
+            forget(attempt, verdict)
     open_s = int(seconds_between(job.deadline_at, worker.now())) + worker.limits.deadline_s  # since it could start
     attempt.notice(name, cost_micros=bill.cost, calls=bill.calls, open_s=open_s, **reason(verdict))
     return name
@@ -186,14 +187,23 @@ def _fetch(inputs: Inputs, tenant: str, key: str) -> bytes:
         raise NotReady(f"{key} is not in the inputs bucket yet") from error
 
 
-def forget(attempt: Try) -> None:
-    """The record says that these answers were rejected; now they leave the cache. Failing here costs one more
-    rejection by whoever reads them next, no more."""
-    for answer, by in attempt.bill.used:
+def forget(attempt: Try, verdict: object) -> None:
+    """The record says that these answers were rejected; now they leave the cache: those that the task has named, else
+    all that it had. Failing here costs one more rejection by whoever reads them next, no more."""
+    for answer, by in _rejected(attempt, verdict):
         try:
             attempt.worker.answers.forget(answer, attempt.job.tenant, by)
         except Unavailable as trouble:
             attempt.notice("answer_not_forgotten", answer=answer, detail=str(trouble))
+
+
+def _rejected(attempt: Try, verdict: object) -> Sequence[tuple[str, str]]:
+    """Nobody else reads those of a further sample, and its job does not ask for them once more."""
+    if not isinstance(verdict, Failed):
+        return ()
+    if verdict.anew == "sample":
+        return attempt.bill.used if attempt.job.sample == 0 else ()
+    return verdict.no_good
 
 
 def _book_late(attempt: Try, record: Mapping[str, Any] | None) -> None:

@@ -76,6 +76,11 @@ class Job:
     history_left_out: int = 0
 
     @property
+    def total_cost(self) -> int:
+        """What is told of its cost, everywhere. A later opening books the late part under `cost` and forgets it."""
+        return self.cost + self.late_cost
+
+    @property
     def is_final(self) -> bool:
         return self.status in FINAL
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Protocol
 
-ModelErrorKind = Literal["throttled", "transient", "permanent", "refused", "truncated"]
+ModelErrorKind = Literal["throttled", "transient", "permanent", "refused", "truncated", "unusable"]
 
 
 class NotReady(Exception):
@@ -31,8 +31,24 @@ class NotDone(Exception):
     """Raise it in an effect when it certainly did not happen: it may be tried again, even where it is `once`."""
 
 
+class AnyAnswer(Protocol):
+    """An answer of the model, as `ctx.model.ask` gives it."""
+
+    @property
+    def reused(self) -> bool: ...
+
+    @property
+    def stored(self) -> tuple[str, str]: ...
+
+
 class Rejected(Exception):
-    """Raise it when the model's answer is no good: the next try asks anew, at most `max_samples` times in all."""
+    """Raise it when the model's answer is no good: the next try asks anew, at most `max_samples` times in all.
+
+    `answers`: these alone are no good, and all others stay. Without, all that the task asks is asked anew."""
+
+    def __init__(self, message: str = "", *answers: AnyAnswer) -> None:
+        super().__init__(message)
+        self.answers = answers
 
 
 class OutOfTime(Exception):

@@ -71,7 +71,7 @@ def work_message(job: Job, now: Instant) -> Message | None:
         "type": job.type,
         "attempt": str(job.attempt),
         "tries": str(job.tries),
-        "cost_micros": str(job.cost),
+        "cost_micros": str(job.total_cost),
     }
     return Message(written(body), attributes, job.tenant, delay, job.urgent)
 
@@ -95,7 +95,7 @@ def letter(job: Job, now: Instant) -> Message:
         "type": job.type,
         "tries": job.tries,
         "crashes": job.crashes,
-        "cost_micros": job.cost,
+        "cost_micros": job.total_cost,
         "created_at": times.text(job.created_at),
     }
     attributes = {
@@ -106,7 +106,7 @@ def letter(job: Job, now: Instant) -> Message:
         "attempt": str(job.attempt),
         "reason": why["code"],
         "tries": str(job.tries),
-        "cost_micros": str(job.cost),
+        "cost_micros": str(job.total_cost),
     }
     return Message(written(envelope(job, DEAD_LETTERED, payload, now)), attributes, job.tenant, urgent=job.urgent)
 
@@ -119,7 +119,7 @@ def event(job: Job, now: Instant) -> Message:
         "type": job.type,
         "attempt": job.attempt,
         "tries": job.tries,
-        "cost_micros": job.cost,
+        "cost_micros": job.total_cost,
         "created_at": times.text(job.created_at),
         "finished_at": times.text(job.finished_at) if job.finished_at else None,
         "result": {"key": job.result_key, "bytes": job.result_bytes} if job.result_key else None,

@@ -43,12 +43,14 @@ class Wait:
 
 @dataclass(frozen=True)
 class Failed:
-    """This try failed. `final`: trying again cannot help. `anew`: ask the model anew, at once: because a stored answer
-    is no good ("sample"), or because none was usable and none is stored ("unusable")."""
+    """This try failed. `final`: trying again cannot help. `anew`: ask the model anew, at once: because the answers that
+    are stored are no good ("sample"), or because one is not, or not for long ("unusable"). `no_good`: the only ones
+    that are to leave the store (core/asking.py, `Answer.stored`)."""
 
     why: Why
     final: bool = False
     anew: Literal["", "sample", "unusable"] = ""
+    no_good: tuple[tuple[str, str], ...] = ()
 
 
 Verdict = Done | Wait | Failed
@@ -70,7 +72,7 @@ def judge(raised: BaseException, now: Instant, draw: Draw) -> Verdict:
         case Permanent():
             return Failed(changes.error(raised.code, said), final=True)
         case Rejected():
-            return Failed(changes.error("OUTPUT_REJECTED", said), anew="sample")
+            return _judge_rejected(raised, changes.error("OUTPUT_REJECTED", said))
         case ModelError():
             return _judge_model(raised)
         case _:
@@ -86,6 +88,15 @@ def _said(raised: BaseException) -> str:
         return "(it could not say what)"
 
 
+def _judge_rejected(raised: Rejected, why: Why) -> Failed:
+    """Answers that this try has found and not paid, an earlier one has left behind when it died: they are thrown away,
+    and count as a try alone."""
+    if not raised.answers:
+        return Failed(why, anew="sample")
+    is_new = any(not answer.reused for answer in raised.answers)
+    return Failed(why, anew="unusable" if is_new else "", no_good=tuple(one.stored for one in raised.answers))
+
+
 def _judge_model(raised: ModelError) -> Verdict:
     why = changes.error(f"MODEL_{raised.kind.upper()}", str(raised))
     match raised.kind:
@@ -93,7 +104,7 @@ def _judge_model(raised: ModelError) -> Verdict:
             return Wait(why)
         case "permanent":
             return Failed(why, final=True)
-        case "refused" | "truncated":
+        case "refused" | "truncated" | "unusable":
             return Failed(why, anew="unusable")
         case "transient":
             return Failed(why)

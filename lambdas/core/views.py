@@ -64,7 +64,7 @@ def job(found: Job) -> dict[str, Any]:
         "crashes": found.crashes,
         "waits": found.waits,
         "sample": found.sample,
-        "cost_micros": found.cost + found.late_cost,
+        "cost_micros": found.total_cost,
         "created_at": times.text(found.created_at),
         "not_before": times.text(found.not_before),
         "deadline_at": times.text(found.deadline_at),

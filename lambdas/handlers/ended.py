@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,7 @@ def build(environment: Environment) -> Parts:
         now=clock.now,
         draw=random.random,
         notice=log.notice,
+        pause=time.sleep,
     )
     return Parts(desk, log)
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from lambdas.contracts.validation import Check, Violation, compile_schema
 from lambdas.contracts.workflows import load as load_workflows
-from lambdas.contracts.workflows import type_of
+from lambdas.contracts.workflows import type_of, well_named
 from lambdas.core.tasks import DECLARATION, Declaration, Task
 
 T = TypeVar("T")
@@ -54,6 +54,7 @@ def _each(folder: Path, make: Callable[[Path], T]) -> tuple[dict[str, T], dict[s
         if not (place / "task.py").is_file():
             continue
         try:
+            well_named(place)
             made[type_of(place)] = make(place)
         except (Exception, SystemExit) as error:
             broken[type_of(place)] = f"{type(error).__name__}: {error}"

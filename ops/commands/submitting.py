@@ -52,8 +52,8 @@ def submit(
     if key is None:
         key = str(uuid.uuid4())
         run.out.note(f"--key {key} (repeat the command with it if you are not sure that it was accepted)")
-    wishes = {"urgent": urgent, "fresh": fresh, "stream": stream, "not_before": not_before}
-    answer = api.submit(type_, body, key=key, **{name: wish for name, wish in wishes.items() if wish})
+    wishes = {"urgent": urgent or None, "fresh": fresh or None, "stream": stream or None}
+    answer = api.submit(type_, body, key=key, not_before=not_before, **wishes)
     if stream:
         run.out.note(f"job {answer['job_id']}")
         return watch(run, answer["job_id"])
@@ -81,7 +81,9 @@ def upload(
 
     A JSON file is the task's input; of a text the input is {"text": …}.
     """
-    kind = content_type or ("application/json" if file.suffix.lower() == ".json" else "text/plain")
+    kind = content_type
+    if kind is None:
+        kind = "application/json" if file.suffix.lower() == ".json" else "text/plain"
     grant = run.api.grant_upload(type_, kind)
     with run.out.waiting(f"Sending {file.name} …"):
         storage.send(grant, file, kind)

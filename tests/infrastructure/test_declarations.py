@@ -102,6 +102,32 @@ def test_a_declaration_that_cannot_be_is_refused_with_what_to_do(
 
 
 @pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "objekt"},
+        {"type": "object", "properties": []},
+        {"type": "object", "properties": {"a": {"pattern": "("}}},
+        {"type": "object", "properties": {"a": {"format": "e-mail"}}},
+        {"$ref": "#/definitions/nothing"},
+        {"required": "text"},
+        {"type": "string", "minLength": "1"},
+    ],
+)
+def test_a_schema_that_the_door_could_not_use_is_refused(declare: Declare, schema: dict[str, Any]) -> None:
+    """Else the type would be missing at the door, and all the rest of it deployed."""
+    folder = declare({"some-work": {}})
+    (folder / "some_work" / "schema.json").write_text(json.dumps({"input": schema}), encoding="utf-8")
+    (told,) = problems(S)
+    assert told.startswith("lambdas/workflows/some_work/schema.json: `input` is no usable JSON Schema")
+
+
+def test_two_workflows_that_would_have_one_name_in_the_stack_are_refused(declare: Declare) -> None:
+    declare({"report-2": {}, "report2": {}})
+    (told,) = problems(S)
+    assert told == "report2 and report-2 would both be named Report2 in the stack: rename the folder of one"
+
+
+@pytest.mark.parametrize(
     "body",
     [{"timeout_s": 420}, {"stages": ["summarize"] * 1, "timeout_s": 86_039}, {"max_runs": 2}],
 )

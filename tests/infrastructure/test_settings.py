@@ -85,6 +85,8 @@ def test_the_region_is_said_by_the_settings_then_by_the_credentials_then_us_east
         ({"drift_sweep_period_s": 86_460}, "drift_sweep_period_s is 86460, but must be between 3600 and 86400"),
         ({"jitter": "some"}, "jitter has 'some', which does not look like one: full, equal or decorrelated"),
         ({"alert_email": "nobody"}, "alert_email has 'nobody'"),
+        ({"alert_email": "ops@exämple.com"}, "alert_email has 'ops@exämple.com'"),
+        ({"mail_from": "ops@-.com"}, "mail_from has 'ops@-.com'"),
         ({"cors_origins": ["app.example.com"]}, "cors_origins has 'app.example.com'"),
         ({"cors_origins": ["*", "https://a.example"]}, "cors_origins has '*' beside other origins"),
         ({"jwt_issuer": "https://a.example"}, "jwt_issuer and jwt_audience belong together"),

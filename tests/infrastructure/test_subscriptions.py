@@ -114,6 +114,47 @@ def test_what_is_right_is_taken() -> None:
     assert refused({}) == []
 
 
+GOOD = {
+    "email": (
+        "ops@example.com", "first.last+jobs@mail.example.co.uk", "o'neill@xn--exmple-cua.com", "a@1.example",
+        f"{'x' * 64}@{'y' * 63}.example",
+    ),
+    "https": (
+        "https://a.example.com", "https://a.example.com:1", "https://a.example.com:65535/x", "https://A.Example.com?q=%C3%A4",
+        "https://a.example.com/x?y=/:@", "https://xn--exmple-cua.com/", f"https://{'a.' * 125}com",
+    ),
+}  # fmt: skip
+BAD = {
+    "email": (
+        "", "ops", "@example.com", "ops@", "ops@example", "ops@exämple.com", "öps@example.com", "ops@-.com",
+        "ops@a..com", "ops@.com", "ops@example.com.", "ops@10.0.0.1", "a b@c.de", "a@b.de,c@d.de", "ops@example.com\n",
+        "ops@exa_mple.com", f"{'x' * 65}@example.com", f"ops@{'y' * 64}.example", f"ops@{'a.' * 126}com",
+    ),
+    "https": (
+        "https://-/", "https://x", "https://x.y-", "https://.../", "https://a..de/", "https://a.de./", "https://a.de:0/",
+        "https://a.de:65536", "https://a.de:99999", "https://a.de:080/", "https://a.de:/", "https://u:p@a.de/",
+        "https://a.de/#f", "https://a.de/ä", "https://exämple.com/", "https://a.de/b c", "https://a.de\n", "HTTPS://a.de",
+        "https://127.0.0.1/", "https://1.2.3.4:443", "https://[::1]/", "https://a_b.de/", f"https://{'a.' * 126}com/",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", GOOD)
+def test_an_endpoint_that_can_be_there_is_taken(protocol: str) -> None:
+    assert [one for one in GOOD[protocol] if refused({"x": {"protocol": protocol, "endpoint": one}})] == []
+
+
+@pytest.mark.parametrize("protocol", BAD)
+def test_an_endpoint_that_cannot_be_there_is_refused_before_anything_is_deployed(protocol: str) -> None:
+    taken = [one for one in BAD[protocol] if not refused({"x": {"protocol": protocol, "endpoint": one}})]
+    assert taken == []
+
+
+@pytest.mark.parametrize("wanted", [{"prefix": "job.c"}, {"anything-but": ["job.completed", "job.cancelled"]}])
+def test_a_matcher_that_some_event_fits_is_taken(wanted: Any) -> None:
+    assert refused({"ops": {**OPS, "filter": {"event_type": [wanted]}}}) == []
+
+
 @pytest.mark.parametrize("wanted", ["true", {"exists": False}])
 def test_results_without_all_parts_can_be_had_apart(wanted: Any) -> None:
     assert refused({"ops": {**OPS, "filter": {"partial": [wanted]}}}) == []
@@ -157,6 +198,16 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "two matchers in one": ("ops", {**OPS, "filter": {"tenant": [{"prefix": "a", "suffix": "b"}]}}, "must have a text"),
     "a prefix of nothing": ("ops", {**OPS, "filter": {"tenant": [{"prefix": ""}]}}, "but must have a text"),
     "anything but nothing": ("ops", {**OPS, "filter": {"tenant": [{"anything-but": []}]}}, "but must have a text"),
+    "anything but what is never sent": (
+        "ops", {**OPS, "filter": {"event_type": [{"anything-but": ["job.failed", "job.nope"]}]}}, "what it never is",
+    ),
+    "anything but all there is": (
+        "ops", {**OPS, "filter": {"partial": [{"anything-but": ["true"]}]}}, "or all that it can be: it is one of true",
+    ),
+    "a prefix of no event": (
+        "ops", {**OPS, "filter": {"event_type": [{"prefix": "nope"}]}}, "it never begins with: it is one of job.compl",
+    ),
+    "whether it is partial as a number": ("ops", {**OPS, "filter": {"partial": [{"exists": 0}]}}, "must have a text"),
     "too many combinations": (
         "ops", {**OPS, "filter": {"tenant": list("abcdefghijklm"), "type": list("abcdefghijkl")}},
         "has 156 combinations of values, and SNS takes 150",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,9 @@ AWS_LISTS = {  # what Lambda's service errors are called, and what it answers wh
     "Lambda.SdkClientException",
     "Lambda.TooManyRequestsException",
 }
-KILLED = {"Sandbox.Timedout", "Runtime.ExitError", "Lambda.Unknown", "States.Timeout"}
+KILLED = {"Sandbox.Timedout", "Runtime.ExitError", "Runtime.OutOfMemory", "Lambda.Unknown", "States.Timeout"}
+
+NEVER_BEGAN = {"Runtime.ImportModuleError", "Runtime.HandlerNotFound", "Runtime.UserCodeSyntaxError"}
 
 State = dict[str, Any]
 
@@ -41,9 +45,13 @@ def workflow(*stages: int) -> Workflow:
     return Workflow("analyze", "Some analyses.", made)
 
 
-def made(*stages: int) -> State:
+def made(*stages: int, **over: Any) -> State:
     return definition(
-        workflow(*stages), branch_arn=BRANCH, collect_arn=COLLECT, branch_timeout_s=300, collect_timeout_s=60
+        replace(workflow(*stages), **over),
+        branch_arn=BRANCH,
+        collect_arn=COLLECT,
+        branch_timeout_s=300,
+        collect_timeout_s=60,
     )
 
 
@@ -177,13 +185,26 @@ def retried(state: State) -> dict[str, int]:
 def test_a_throttled_function_and_one_that_is_not_ready_are_waited_for() -> None:
     """SFN-12. Time is what ends the waiting, not a count: what is left out is missing for good."""
     body = made(5, 1)
-    average_s = 300 / 2  # of the longest wait, by full jitter
     for _, state in every_state(body):
         if state["Type"] == "Task":
             tried = retried(state)
             assert tried.keys() >= AWS_LISTS
-            assert min(tried[error] for error in AWS_LISTS) * average_s > body["TimeoutSeconds"]
+            assert tried.keys() >= KILLED | NEVER_BEGAN
             assert {"Lambda.CodeArtifactUserPendingException", "Lambda.ResourceNotReadyException"} <= tried.keys()
+
+
+@pytest.mark.parametrize("timeout_s", [60, 600, 1_800, 7_200, 86_400])
+def test_time_ends_the_waiting_however_short_the_waits_are_drawn(timeout_s: int) -> None:
+    """All the waits of a branch take longer than its execution may, six standard deviations below their mean: each is
+    drawn evenly between nothing and its longest."""
+    body = made(40, timeout_s=timeout_s)
+    for state in asking(body).values():
+        (patient,) = [one for one in state["Retry"] if "WaitError" in one["ErrorEquals"]]
+        longest = [min(patient["IntervalSeconds"] * patient["BackoffRate"] ** n, patient["MaxDelaySeconds"])
+                   for n in range(min(patient["MaxAttempts"], 60))]  # fmt: skip
+        longest += [patient["MaxDelaySeconds"]] * (patient["MaxAttempts"] - len(longest))
+        mean, deviation = sum(longest) / 2, math.sqrt(sum(one**2 for one in longest) / 12)
+        assert mean - 6 * deviation > body["TimeoutSeconds"] == timeout_s
 
 
 def test_the_collector_is_more_patient_than_a_branch() -> None:
@@ -231,6 +252,7 @@ def test_one_question_is_paid_six_times_at_most(type_: str) -> None:
     for state in asking(body).values():
         # each retrier has a count of its own, and any of them may come first
         billed = [one for one in state["Retry"] if {"TransientError", *KILLED} & set(one["ErrorEquals"])]
+        assert not any(NEVER_BEGAN & set(one["ErrorEquals"]) for one in billed)
         tries = 1 + sum(one["MaxAttempts"] for one in billed)
         assert tries == 1 + MORE_TRIES
         assert tries * declared.max_runs <= CALLS_MAX == 6

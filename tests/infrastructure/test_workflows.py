@@ -124,7 +124,7 @@ def test_what_ended_is_not_told_and_what_it_cannot_do_are_letters(prod: Template
         for one in prod.of_type("Lambda::EventInvokeConfig").values()
         if one["Properties"]["FunctionName"] == function
     ]
-    assert own["MaximumRetryAttempts"] == 0  # the sweep asks for itself
+    assert own["MaximumRetryAttempts"] == 2  # as core/workflows/hearing.py counts on
     assert own["DestinationConfig"]["OnFailure"]["Destination"] == told["DeadLetterConfig"]["Arn"]
     queue = told["DeadLetterConfig"]["Arn"]["Fn::GetAtt"][0]
     assert prod.outputs["EndedDlqUrl"]["Value"] == {"Ref": queue}

@@ -92,6 +92,33 @@ def test_the_circuit_of_an_endpoint_is_its_own_and_no_endpoint(cloud: Cloud):
     assert len(store.of_tenant("acme")) == 1
 
 
+def test_the_circuit_of_an_endpoint_goes_with_it_and_no_other(cloud: Cloud):
+    """Else one that is registered again under its URL would be left alone for what the one before has done."""
+    store, record = on_the_table(cloud), a_record()
+    store.create(record)
+    for tenant, name in (("acme", record["id"]), ("acme", "e2"), ("globex", record["id"])):
+        pk, sk = circuits.key(tenant, name)
+        cloud.put({"pk": pk, "sk": sk, "failures": 4})
+    store.remove("acme", record["id"])
+    assert store.circuit("acme", record["id"]) == {}
+    assert store.circuit("acme", "e2")["failures"] == store.circuit("globex", record["id"])["failures"] == 4
+
+
+@pytest.mark.parametrize("which", ["circuit", "endpoint"])
+def test_a_removal_that_broke_off_leaves_nothing_when_it_is_asked_for_again(cloud: Cloud, which: str):
+    store, record = on_the_table(cloud), a_record()
+    store.create(record)
+    pk, sk = circuits.key("acme", record["id"])
+    cloud.put({"pk": pk, "sk": sk, "failures": 4})
+    cloud.wire.cut("DeleteItem", times=10, part=which)
+    with pytest.raises(Unavailable):
+        store.remove("acme", record["id"])
+    assert store.read("acme", record["id"]) == record
+    cloud.wire.mend()
+    store.remove("acme", record["id"])
+    assert (store.read("acme", record["id"]), store.circuit("acme", record["id"])) == (None, {})
+
+
 def test_reads_are_consistent_and_ask_for_one_partition(cloud: Cloud):
     on_the_table(cloud).create(a_record())
     cloud.wire.clear()

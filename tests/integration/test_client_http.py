@@ -32,7 +32,7 @@ from neverdrop_client import (
     Unavailable,
     Unexpected,
 )
-from neverdrop_client.http import is_local
+from neverdrop_client.request import is_local
 from tests.integration.command_line import job
 from tests.integration.scripted_api import Reply, ScriptedApi, gateway, problem
 from tests.integration.streams import polled, told
@@ -47,6 +47,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     clock = SimpleNamespace(sleep=made.append, monotonic=lambda: time.monotonic() + sum(made))
     for module in ("http", "client", "polling"):
         monkeypatch.setattr(f"neverdrop_client.{module}.time", clock)
+    monkeypatch.setattr("neverdrop_client.closing.Closing.pause", lambda _self, seconds: made.append(seconds))
     return made
 
 
@@ -237,8 +238,9 @@ def test_wait_ends_with_its_time_also_where_nobody_answers(
     client: Client, api: ScriptedApi, pauses: list[float]
 ) -> None:
     api.on("GET /jobs/j1", gateway(503, "down", Retry_After="25"))
-    with pytest.raises(Unavailable):
+    with pytest.raises(NotYet, match="it was not seen; the API answered 503: down") as caught:
         client.wait("j1", timeout=7)
+    assert caught.value.job == {"job_id": "j1"}
     assert 6 < sum(pauses) <= 7
 
 

@@ -27,6 +27,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     clock = SimpleNamespace(sleep=made.append, monotonic=lambda: time.monotonic() + sum(made))
     for module in ("http", "client", "polling", "streaming"):
         monkeypatch.setattr(f"neverdrop_client.{module}.time", clock)
+    monkeypatch.setattr("neverdrop_client.closing.Closing.pause", lambda _self, seconds: made.append(seconds))
     monkeypatch.setattr("neverdrop_client.sockets.CLOSING_S", 0.1)
     return made
 

@@ -39,8 +39,8 @@ Serve = Callable[..., ScriptedSockets]
 def hurry(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Pauses between connections take no time."""
     pauses: list[float] = []
+    monkeypatch.setattr("neverdrop_client.closing.Closing.pause", lambda _self, seconds: pauses.append(seconds))
     quick = SimpleNamespace(sleep=pauses.append, monotonic=time.monotonic)
-    monkeypatch.setattr(client_streaming, "time", quick)
     monkeypatch.setattr("neverdrop_client.http.time", quick)
     monkeypatch.setattr(client_sockets, "CLOSING_S", 0.1)
     return pauses

@@ -186,13 +186,14 @@ def test_a_job_that_waits_after_a_paid_answer_that_was_cut_is_bounded_by_max_att
 @pytest.mark.parametrize(
     ("rule", "calls"),
     [
-        ({"stop_reason": None}, 5),
-        ({"stop_reason": "pause_turn"}, 5),
-        ({"stop_reason": "tool_use"}, 5),
         ({"cut_after": 60}, 5),
         ({"raw": '{"output": {}}'}, 5),
         ({"raw": "{broken"}, 5),
+        ({"stop_reason": None}, 2),
+        ({"stop_reason": "pause_turn"}, 2),
+        ({"stop_reason": "tool_use"}, 2),
         ({"stop_reason": "max_tokens"}, 2),
+        ({"stop_reason": "model_context_window_exceeded"}, 2),
         ({"stop_reason": "guardrail_intervened"}, 2),
     ],
     ids=str,

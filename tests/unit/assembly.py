@@ -70,6 +70,7 @@ class Assembly(Bench):
         self.executions = FakeExecutions(now=self.clock)
         self.invocations = itertools.count(1)
         self.lost: list[int] = []
+        self.pauses: list[float] = []
 
     def desk(self, *, ends: Any = None) -> Desk:
         bound = most_tries(self.tasks, self.limits.retry)
@@ -121,10 +122,14 @@ class Assembly(Bench):
 
     def hear(self, **over: Any) -> str:
         """The bus tells that the execution has ended badly."""
-        desk = Hearing(
-            self.store, self.executions, self.workflows, self.limits, self.clock, drawing(), self.notices
+        return hear(ended_event(**over), self.hearing, lambda job: None)
+
+    @property
+    def hearing(self) -> Hearing:
+        return Hearing(
+            self.store, self.executions, self.workflows, self.limits, self.clock, drawing(), self.notices,
+            self.pauses.append,
         )  # fmt: skip
-        return hear(ended_event(**over), desk, lambda job: None)
 
     def part(self, name: str) -> Part:
         return parts_of(self.job())[name]

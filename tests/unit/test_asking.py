@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import botocore.session
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -152,10 +153,20 @@ UNUSABLE = [
     ("max_tokens", "truncated"),
     ("content_filtered", "refused"),
     ("guardrail_intervened", "refused"),
-    ("", "transient"),
-    ("tool_use", "transient"),
-    ("something_new", "transient"),
+    ("model_context_window_exceeded", "truncated"),
+    ("tool_use", "unusable"),
+    ("malformed_model_output", "unusable"),
+    ("malformed_tool_use", "unusable"),
+    ("", "unusable"),
+    ("something_new", "unusable"),
 ]
+FINISHED = ("end_turn", "stop_sequence")
+
+
+def test_every_end_that_the_sdk_knows_of_is_decided_on() -> None:
+    """A newer SDK with another one turns this red: it must be said above what it means."""
+    shape: Any = botocore.session.get_session().get_service_model("bedrock-runtime").shape_for("StopReason")
+    assert set(shape.enum) == {reason for reason, _ in UNUSABLE if reason not in ("", "something_new")} | {*FINISHED}
 
 
 @pytest.mark.parametrize(("stop_reason", "kind"), UNUSABLE)
@@ -169,7 +180,7 @@ def test_bed_09_an_answer_that_did_not_come_to_its_end_is_paid_but_never_kept(st
     assert (asker.bill.cost, asker.bill.wasted, asker.bill.used) == (PAID, True, [])
 
 
-@pytest.mark.parametrize("stop_reason", ["end_turn", "stop_sequence"])
+@pytest.mark.parametrize("stop_reason", FINISHED)
 def test_an_answer_that_came_to_its_end_is_kept(stop_reason: str) -> None:
     asker = Asker(any_reply(stop_reason=stop_reason))
     asker.asking.ask("Q")

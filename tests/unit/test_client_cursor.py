@@ -98,3 +98,15 @@ def test_who_comes_back_goes_on_behind_what_it_has(texts: list[str], seen: int) 
     reader.cursor = Cursor(last)
     reader.read(asked_again([texts], reader.cursor))
     assert [text.text for text in reader.kept] == texts[last.n + 1 :]
+
+
+@given(st.lists(st.text(max_size=3), max_size=6), st.integers(0, 9), st.sampled_from([None, 0, 1]))
+def test_who_counted_further_than_the_text_goes_begins_again(texts: list[str], beyond: int, lost: int | None) -> None:
+    reader = Reader()
+    reader.kept = [Text(1, len(texts) + beyond, "of something else")]
+    reader.cursor = Cursor(reader.kept[0])
+    reader.cursor.asked = reader.cursor.next
+    answer: list[Message] = [Watching(1, 0), RestartedAt(1), Chunks(1, 0, tuple(texts)), Ending(1, len(texts), JOB, {})]
+    reader.read([message for n, message in enumerate(answer) if n != lost])
+    assert reader.cursor.ending is not None
+    assert [text.text for text in reader.kept] == texts

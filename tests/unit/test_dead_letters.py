@@ -69,7 +69,7 @@ def test_a_group_tells_first_and_last_cost_and_how_many_are_stale() -> None:
     place = Mortuary()
     place.store.records |= {
         an_id(1): any_record(pk=an_id(1), cost=5),
-        an_id(2): any_record(pk=an_id(2), cost=9),
+        an_id(2): any_record(pk=an_id(2), cost=4, late_cost=5),
         an_id(3): final_record(pk=an_id(3), cost=2, attempt=4, tries=1),
     }
     place.work.add(

@@ -52,7 +52,7 @@ class Reader:
             self.calls_left -= 1
             self.paid.append(prompt)
         said = self.says(prompt)
-        return Answer(said if isinstance(said, str) else json.dumps(said), "model", 1, 1, 1, False)
+        return Answer(said if isinstance(said, str) else json.dumps(said), "model", 1, 1, 1, False, (prompt, "me"))
 
 
 def reading(reader: Reader) -> Context:
@@ -117,17 +117,33 @@ def test_cost_01_questions_about_a_document_are_at_most_twice_its_pieces() -> No
     assert len(read_document(LONG, reading(reader), QUESTION)) == 3
     assert len(reader.asked) == 6
     stubborn = Reader(lambda prompt: "no")
-    with pytest.raises(Rejected):
+    with pytest.raises(Rejected) as raised:
         read_document(LONG, reading(stubborn), QUESTION)
     assert len(stubborn.asked) == 2
+    assert len(raised.value.answers) == 2
+
+
+def test_of_a_document_in_pieces_the_answers_about_the_one_that_is_no_good_are_rejected_alone() -> None:
+    reader = Reader(lambda prompt: "no" if "piece 2" in prompt else {"n": 1})
+    with pytest.raises(Rejected, match="the answer is not JSON") as raised:
+        read_document(LONG, reading(reader), QUESTION)
+    assert [answer.stored[0] for answer in raised.value.answers] == [asked["prompt"] for asked in reader.asked[1:]]
+
+
+def test_a_question_about_pieces_together_is_rejected_without_their_answers() -> None:
+    reader = Reader(lambda prompt: {"n": 1} if "piece" in prompt else "no")
+    read_document(LONG, reading(reader), QUESTION)
+    with pytest.raises(Rejected) as raised:
+        ask("1, 1 and 1", reading(reader), QUESTION, again=True)
+    assert [answer.stored[0] for answer in raised.value.answers] == [asked["prompt"] for asked in reader.asked[3:]]
 
 
 def test_an_answer_about_a_whole_text_is_rejected_at_once() -> None:
     """The next try asks anew: by the rule that all tasks have."""
     reader = Reader(lambda prompt: {"n": "many"})
-    with pytest.raises(Rejected, match="`n` is no number"):
+    with pytest.raises(Rejected, match="`n` is no number") as raised:
         read_document(SHORT, reading(reader), QUESTION)
-    assert len(reader.asked) == 1
+    assert (len(reader.asked), raised.value.answers) == (1, ())
     with pytest.raises(Rejected):
         ask(SHORT, reading(reader), QUESTION, again=True)
     assert len(reader.asked) == 3

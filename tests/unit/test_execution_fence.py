@@ -9,7 +9,7 @@ import pytest
 from lambdas.contracts.names import CANCELLED, COMPLETED, FAILED, PROCESSING
 from lambdas.core import changes, ids
 from lambdas.core.job import from_record
-from lambdas.core.outcomes import ModelError, NotReady, Permanent
+from lambdas.core.outcomes import ModelError, NotReady, Permanent, Rejected
 from lambdas.core.ports import Unavailable
 from lambdas.core.tasks import Context
 from tests.builders import JOB_ID, TENANT, any_record, any_task, final_record, handed_over, held_record
@@ -119,6 +119,56 @@ def test_a_failure_that_is_no_rejection_forgets_nothing() -> None:
     bench.execute()
     assert len(bench.answers.stored) == 1
     assert "forget" not in bench.order
+
+
+# --- rejected answers that the task names ------------------------------------------------------------
+def naming(*questions: str) -> Any:
+    """It asks these questions; an answer that says `bad` is no good, and no other one is asked anew for it."""
+
+    def run(task_input: Any, ctx: Context) -> Any:
+        for question in questions:
+            answer = ctx.model.ask(question)
+            if answer.text == "bad":
+                raise Rejected("it is bad", answer)
+        return {}
+
+    return any_task(run, output={})
+
+
+def test_n2_answers_that_are_named_leave_the_cache_alone_and_are_asked_for_anew() -> None:
+    bench = held(naming("Q1", "Q2", "Q3"), model=FakeModel(any_reply("good"), any_reply("bad"), any_reply("good")))
+    assert bench.execute() == "retried"
+    assert bench.order == ["retry", "forget"]
+    assert (bench.job().sample, bench.job().unusable, len(bench.answers.stored)) == (0, 1, 1)
+    bench.store.records[JOB_ID] = {**bench.store.records[JOB_ID], **_held_again(attempt=2, tries=2)}
+    assert bench.execute() == "completed"
+    assert [request.prompt for request in bench.model.requests] == ["Q1", "Q2", "Q2", "Q3"]
+
+
+def test_n2_the_last_answers_that_are_named_leave_the_cache_as_well() -> None:
+    bench = held(naming("Q1", "Q2"), model=FakeModel(any_reply("good"), any_reply("bad")), unusable=1)
+    assert bench.execute() == "failed"
+    assert (bench.job().error or {})["code"] == "OUTPUT_REJECTED"
+    assert [value["text"] for value, _ in bench.answers.stored.values()] == ["good"]
+
+
+def test_n2_one_of_a_further_sample_that_is_named_leaves_the_cache_too_since_its_job_asks_under_the_same_key() -> None:
+    bench = held(naming("Q1"), model=FakeModel(any_reply("bad")), sample=1)
+    bench.execute()
+    assert bench.answers.stored == {}
+
+
+def test_n2_bad_answers_that_a_try_left_behind_when_it_died_do_not_end_the_job() -> None:
+    bench = held(naming("Q1"), model=FakeModel(any_reply("bad"), any_reply("good")))
+    bench.answers.troubles.add("forget", Trouble.UNSENT)
+    assert bench.execute() == "retried"
+    assert len(bench.answers.stored) == 1
+    ended = []
+    for n in (2, 3):
+        bench.store.records[JOB_ID] = {**bench.store.records[JOB_ID], **_held_again(attempt=n, tries=n)}
+        ended.append(bench.execute())
+    assert ended == ["retried", "completed"]
+    assert (len(bench.model.requests), bench.job().cost) == (2, 2 * PAID)
 
 
 # --- the fence -------------------------------------------------------------------------------------

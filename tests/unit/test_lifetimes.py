@@ -44,7 +44,10 @@ def a_bench(*script: Any, task: Any = None, retry: RetryPolicy | None = None) ->
         ([ModelError("transient", "ServiceUnavailableException", "")] * 9, 5, "MODEL_TRANSIENT"),
         ([BROKEN] * 9, 5, "MODEL_TRANSIENT"),
         ([TRUNCATED] * 9, 2, "MODEL_TRUNCATED"),
+        ([any_reply(stop_reason="model_context_window_exceeded")] * 9, 2, "MODEL_TRUNCATED"),
         ([any_reply(stop_reason="guardrail_intervened")] * 9, 2, "MODEL_REFUSED"),
+        ([any_reply(stop_reason="tool_use")] * 9, 2, "MODEL_UNUSABLE"),
+        ([any_reply(stop_reason="something_new")] * 9, 2, "MODEL_UNUSABLE"),
     ],
 )
 def test_cost_01_the_calls_of_a_job_that_never_succeeds_are_bounded(script: list[Any], calls: int, code: str) -> None:

@@ -151,6 +151,30 @@ def test_what_waits_for_its_next_try_is_sent_at_once_and_what_is_under_way_is_le
     assert room.delivery(room.ids[1]) == under_way
 
 
+@pytest.mark.parametrize("state", ["due", "waits", "given up", "taken"])
+def test_it_goes_to_an_endpoint_that_was_registered_anew_whatever_had_become_of_it(state: str) -> None:
+    """It was for the one before, of the same URL: but for being asked for it would not be sent to this one."""
+    room = Room(handed_over(), A)
+    room.sent()
+    (name,) = room.ids
+    if state == "waits":
+        held, when = room.claim(name), times.after(room.clock(), 7_200)
+        why = error("HTTP_503", "later")
+        room.apply(
+            held, changes.retry(held, now=room.clock(), at=when, why=why, refused=False, limits=LIMITS, receipt={})
+        )
+    elif state != "due":
+        (room.give_up if state == "given up" else room.take)(name)
+    before = room.delivery(name).registration
+    room.endpoints.remove(TENANT, name)
+    assert room.add(A, created_at=times.text(later(90))) == name
+    room.clock.advance(60)
+    assert room.sent() == {name: PENDING}
+    found = room.delivery(name)
+    assert (before, found.registration) == (times.text(NOW), times.text(later(90)))
+    assert (found.not_before, found.event_id) == (room.clock(), f"{JOB_ID}.1.COMPLETED")
+
+
 def test_a_repeat_makes_nothing_twice() -> None:
     room = Room(handed_over(), A)
     room.sent()
@@ -312,6 +336,7 @@ def test_a_ping_is_a_delivery_without_a_job_and_its_endpoint_tells_what_became_o
     event_id = pings.ping(found_in(room, name), room.post, room.new_id)
     delivery = room.delivery(name)
     assert (delivery.is_ping, delivery.event_type, delivery.event_id) == (True, "job.ping", event_id)
+    assert delivery.registration == times.text(NOW)
     assert json.loads(delivery.body)["payload"] == {"endpoint": name, "sequence": 0}
     assert envelope_check()(json.loads(delivery.body)) is None
     assert delivery.key == messages.key(delivery.pk, name, delivery.event_id)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lambdas.contracts.names import CANCELLED, COMPLETED, FAILED, PROCESSING, WAITING
 from lambdas.contracts.validation import envelope_check
-from lambdas.core import times
+from lambdas.core import times, views
 from lambdas.core.envelope import Hint, ReturnedLetter, read
 from lambdas.core.job import from_record
 from lambdas.core.policy import SKEW_S
@@ -134,6 +134,14 @@ def test_sns_attributes_carry_tenant_type_status_and_event_type() -> None:
     assert event.attributes == {
         "event_type": "job.cancelled", "tenant": TENANT, "type": "summarize", "status": CANCELLED,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("which", ["work", "letter", "event"])
+def test_what_is_told_of_a_cost_is_what_a_look_at_the_job_shows(which: str) -> None:
+    found = any_job(cost=7, late_cost=5) if which == "work" else final_job(FAILED, cost=7, late_cost=5)
+    message = getattr(route(found, NOW), which)
+    told = {message.attributes.get("cost_micros"), json.loads(message.body)["payload"].get("cost_micros")}
+    assert {int(cost) for cost in told if cost is not None} == {12} == {views.job(found)["cost_micros"]}
 
 
 def test_a_letter_names_job_attempt_task_tenant_reason_tries_and_cost() -> None:

@@ -89,6 +89,17 @@ def test_the_example_goes_on_where_it_was_and_never_mixes_two_attempts() -> None
     assert len([kind for kind, _ in told["log"] if kind == "open"]) == 3  # and one ticket was not to be had
 
 
+def test_the_example_drops_what_is_none_of_this_text_though_the_attempt_is_the_same() -> None:
+    """The id is another job's by now: `watching` begins before the place that was asked for."""
+    told = run(
+        [frame("watching", 1, **{"from": 0}), chunks(1, 0, "a", "b"), "cut"],
+        [frame("watching", 1, **{"from": 0}), frame("restarted", 1), chunks(1, 0, "x", "y"), "cut"],
+        [frame("watching", 1, **{"from": 2}), frame("final", 1, chunks=2, job={"status": "COMPLETED"})],
+    )
+    assert told["shown"] == ["x", "y"]
+    assert [one["from"] for one in asked(told)] == [0, 2, 2]
+
+
 @pytest.mark.parametrize(
     "trouble", [{"type": "error", "code": "unavailable", "detail": "…"}, {"message": "Internal server error"}]
 )

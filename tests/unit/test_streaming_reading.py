@@ -71,11 +71,44 @@ def test_a_final_job_has_said_all_only_with_its_last_text():
     assert (len(last.texts), last.final) == (1, True)
 
 
-def test_text_of_an_earlier_attempt_is_void_and_the_new_one_begins_at_its_beginning():
-    chunks = said("new", attempt=2)
+@pytest.mark.parametrize("first", [0, 1, 2, 7])
+def test_text_of_an_earlier_attempt_is_void_and_the_new_one_begins_at_its_beginning(first: int):
+    chunks = said("new", "text", attempt=2)
     chunks.append(JOB_ID, Chunk(1, 0, "old"), 1)
-    found = seen(open_job(attempt=2), Place(7, 1), chunks)
-    assert (found.restarted, found.first, found.texts) == (True, 0, ["new"])
+    found = seen(open_job(attempt=2), Place(first, 1), chunks)
+    assert (found.restarted, found.first, found.texts) == (True, 0, ["new", "text"])
+
+
+@pytest.mark.parametrize("job", [open_job(), final_job(stream=True), final_job(FAILED, stream=True)])
+@pytest.mark.parametrize("attempt", [1, None])
+@pytest.mark.parametrize("first", [3, 500])
+def test_a_place_behind_the_end_is_none_of_this_text_which_is_told_from_its_beginning(
+    job: Job, attempt: int | None, first: int
+):
+    """This id is another job's by now, which has said less: else its reader would take what it has for all of it."""
+    found = seen(job, Place(first, attempt), said("a", "b"))
+    assert (found.restarted, found.first, found.texts, found.final) == (True, 0, ["a", "b"], job.is_final)
+
+
+@pytest.mark.parametrize("job", [open_job(), final_job(stream=True), held_job(), final_job()])
+def test_a_place_in_a_text_that_is_not_there_is_none(job: Job):
+    found = seen(job, Place(2, 1), FakeChunks())
+    assert (found.restarted, found.first, found.texts, found.final) == (True, 0, [], job.is_final)
+
+
+def test_who_stands_at_the_end_is_not_sent_back_and_one_read_tells_it():
+    chunks, calls = said("a", "b"), list[str]()
+    chunks.before = calls.append
+    found = seen(open_job(), Place(2, 1), chunks)
+    assert (found.restarted, found.first, found.texts, found.is_news, calls) == (False, 2, [], False, ["read chunks"])
+
+
+@pytest.mark.parametrize(("first", "texts"), [(0, ["a"]), (1, [])])
+def test_behind_a_gap_nothing_is_told_under_a_number_that_is_not_its_own(first: int, texts: list[str]):
+    chunks = said("a")
+    chunks.append(JOB_ID, Chunk(1, 2, "c"), 1)
+    found = seen(open_job(), Place(first, 1), chunks)
+    assert (found.restarted, found.first, found.texts) == (False, first, texts)
 
 
 def test_that_it_starts_again_is_news_even_before_its_first_word():

@@ -11,6 +11,7 @@ from lambdas.core import times
 from lambdas.core.batch import Done, Early, Failed
 from lambdas.core.ports import Unavailable
 from lambdas.core.webhooks import delivery_changes as changes
+from lambdas.core.webhooks import endpoint as endpoints
 from lambdas.core.webhooks import secrets
 from lambdas.core.webhooks.calling import SPREAD_S
 from lambdas.core.webhooks.delivery import read
@@ -248,13 +249,14 @@ def test_wh_09_gone_disables_the_endpoint_and_ends_the_delivery() -> None:
     assert (stands["enabled"], stands["disabled_reason"]) == (False, "it answered 410 Gone")
 
 
-def test_gone_does_not_disable_an_endpoint_that_leads_elsewhere_by_now() -> None:
+def test_gone_does_not_disable_an_endpoint_that_was_registered_anew_meanwhile() -> None:
     own = office(None, 410)
 
-    def moved() -> None:
-        own.endpoints.records[TENANT, ENDPOINT]["url"] = "https://other.example.com/"
+    def anew() -> None:
+        own.endpoints.remove(TENANT, ENDPOINT)
+        own.endpoints.create(endpoints.record_of(any_endpoint(created_at=NOW)))
 
-    own.poster.during = moved
+    own.poster.during = anew
     own.hint()
     assert own.endpoints.records[TENANT, ENDPOINT]["enabled"]
 
@@ -329,6 +331,53 @@ def test_no_url_and_nothing_of_an_answer_is_in_the_log() -> None:
     assert "classified" not in repr(own.notices.told)
 
 
+# --- what its owner reads of it --------------------------------------------------------------------
+def why(own: Office, key: tuple[str, str] = KEY) -> str:
+    """By its last receipt."""
+    found = own.found(key)
+    code, _, note = str(found.history[-1]["note"]).partition(": ")
+    assert found.error is not None
+    assert (found.error["code"], note.startswith(found.error["message"])) == (code, True)
+    return note
+
+
+@pytest.mark.parametrize(("said", "meaning"), [
+    (500, "not now: again, by the schedule"), (429, "not now: again, by the schedule"),
+    (302, "not like this: again, a few times at most"),
+])  # fmt: skip
+def test_an_answer_is_told_with_what_follows_while_something_follows(said: int, meaning: str) -> None:
+    own = office(None, said)
+    own.hint()
+    assert why(own) == f"its endpoint answered {said}: {meaning}"
+    own.try_until_over()
+    assert why(own) == f"its endpoint answered {said}"
+
+
+def test_what_is_told_at_the_deadline_has_the_last_answer_and_nothing_of_another_try() -> None:
+    own = office(any_delivery_record(deadline_at=later(hours=1)), 503)
+    own.hint()
+    own.at(later(hours=1))
+    assert own.hint(1) == Done(GIVEN_UP)
+    assert why(own) == f"not taken by {times.text(later(hours=1))}. Last: HTTP_503: its endpoint answered 503"
+
+
+@pytest.mark.parametrize("said", [302, 404, 429, 500])
+def test_of_a_ping_no_other_try_is_told(said: int) -> None:
+    own = ping_office(said)
+    own.hint(key=PING_KEY)
+    assert why(own, PING_KEY) == f"its endpoint answered {said}"
+
+
+def test_gone_is_told_with_what_it_does_to_whoever_said_so() -> None:
+    own, called_back, pinged = office(None, 410), callback_office(410), ping_office(410)
+    own.hint()
+    called_back.hint(key=CALLBACK_KEY)
+    pinged.hint(key=PING_KEY)
+    assert why(own) == why(pinged, PING_KEY) == "its endpoint answered 410: never again, and it is disabled"
+    assert why(called_back, CALLBACK_KEY) == "its endpoint answered 410: never again"
+    assert not pinged.endpoints.records[TENANT, ENDPOINT]["enabled"]
+
+
 # --- where it goes ---------------------------------------------------------------------------------
 @pytest.mark.parametrize(("stands", "code"), [
     ((), "ENDPOINT_DELETED"), ((any_endpoint(enabled=False, disabled_reason="by the tenant"),), "ENDPOINT_DISABLED"),
@@ -341,6 +390,28 @@ def test_an_endpoint_that_was_removed_or_disabled_meanwhile_ends_its_deliveries(
     assert found.error is not None
     assert (found.status, found.error["code"], own.poster.posted) == (FAILED, code, [])
     assert own.circuits.rows.records == {}
+
+
+def test_what_was_for_an_endpoint_that_was_removed_is_not_for_the_one_registered_anew() -> None:
+    """Under the same URL, and so under the same id."""
+    own = office(any_delivery_record(registration=any_endpoint().registration), 503, 200)
+    own.hint()
+    own.endpoints = registered(any_endpoint(created_at=later(1)))
+    own.at(later(5))
+    assert own.hint(1) == Done(MOOT)
+    found = own.found()
+    assert found.error is not None
+    assert (found.status, found.error["code"], len(own.poster.posted)) == (FAILED, "ENDPOINT_DELETED", 1)
+
+
+@pytest.mark.parametrize("registration", [any_endpoint().registration, None])
+def test_what_waits_while_its_endpoint_is_disabled_and_enabled_goes_on(registration: str | None) -> None:
+    own = office(any_delivery_record(registration=registration), 503, 200)
+    own.hint()
+    for fields in (endpoints.disabled("by the tenant"), endpoints.enabled()):
+        own.endpoints.save(TENANT, ENDPOINT, fields, {})
+    own.at(later(5))
+    assert own.hint(1) == Done(DELIVERED)
 
 
 def test_it_goes_where_its_endpoint_leads_now() -> None:

@@ -10,10 +10,11 @@ import pytest
 from lambdas.contracts.names import CANCELLED, COMPLETED, FAILED, PENDING
 from lambdas.core import times
 from lambdas.core.batch import Done, Failed
+from lambdas.core.changes import delete
+from lambdas.core.job import from_record
 from lambdas.core.webhooks import batch
 from lambdas.core.webhooks.delivery import read
 from tests.builders import (
-    JOB_ID,
     NOW,
     TENANT,
     any_delivery,
@@ -68,7 +69,8 @@ def test_an_event_becomes_a_delivery_for_each_endpoint() -> None:
         "job.completed",
         EVENT_ID,
     )
-    assert own.jobs.calls == [], "the job's record is not touched, nor read without need"
+    assert found.registration == any_endpoint().registration
+    assert own.jobs.calls == ["read"], "the job's record is not touched, and read once"
 
 
 def test_what_is_sent_is_the_event_with_the_number_of_its_jobs_attempt() -> None:
@@ -204,22 +206,38 @@ def test_a_callback_is_planned_from_the_record() -> None:
     assert "url" not in found[ENDPOINT]
 
 
-def test_without_the_events_word_no_record_is_read() -> None:
+def test_without_the_events_word_and_endpoints_no_record_is_read() -> None:
     own = with_callback()
     own.take(EVENT)
     assert (own.jobs.calls, own.store.records) == ([], {})
 
 
-@pytest.mark.parametrize("jobs", [FakeJobStore(), FakeJobStore({"pk": JOB_ID, "tenant": TENANT, "status": "DELETED"})])
-def test_a_job_that_was_deleted_meanwhile_calls_nobody_back(jobs: FakeJobStore) -> None:
-    own = office(any_endpoint(), jobs=jobs)
+def test_without_the_events_word_nobody_is_called_back() -> None:
+    own = with_callback(any_endpoint())
+    own.take(EVENT)
+    assert planned(own).keys() == {ENDPOINT}
+
+
+@pytest.mark.parametrize("event", [EVENT, CALLED_BACK])
+def test_of_a_job_that_was_deleted_meanwhile_nobody_is_told_and_nothing_is_left_beside_it(event: str) -> None:
+    """As of one that is deleted when its deliveries are planned: they go with it."""
+    record = final_record(COMPLETED, callback_url=CALLBACK_URL)
+    handed_over = {name: value for name, value in record.items() if name not in ("due_at", "due_shard")}
+    own = office(any_endpoint(), jobs=FakeJobStore(delete(from_record(handed_over)).applied_to(handed_over)))
+    assert own.take(event) == Done("planned")
+    assert (own.store.records, own.notices.of("planned")["endpoints"]) == ({}, 0)
+
+
+def test_of_a_job_whose_record_has_expired_its_endpoints_are_told() -> None:
+    own = office(any_endpoint())
     assert own.take(CALLED_BACK) == Done("planned")
     assert planned(own).keys() == {ENDPOINT}
 
 
-def test_an_event_of_another_tenant_than_its_jobs_is_buried_and_tells_nobody() -> None:
+@pytest.mark.parametrize("event", [EVENT, CALLED_BACK])
+def test_an_event_of_another_tenant_than_its_jobs_is_buried_and_tells_nobody(event: str) -> None:
     own = with_callback(any_endpoint(), tenant="other")
-    assert own.take(CALLED_BACK) == Done("buried")
+    assert own.take(event) == Done("buried")
     assert (own.store.records, len(own.letters.sent)) == ({}, 1)
     assert "FOREIGN_TENANT" in own.letters.sent[0].body
 

@@ -11,14 +11,14 @@ from lambdas.contracts.names import CANCELLED, COMPLETED, DELETED, FAILED, PENDI
 from lambdas.core import ids
 from lambdas.core.canonical import canonical
 from lambdas.core.outcomes import ModelError, NotReady, Permanent, Rejected
-from lambdas.core.policy import Limits
+from lambdas.core.policy import Limits, RetryPolicy
 from lambdas.core.ports import AnswerPending
 from lambdas.core.tasks import Context
 from lambdas.core.workflows.told import TransientError, WaitError
 from tests.builders import JOB_ID, TENANT, any_task, later
 from tests.fakes import FakeModel, Trouble, any_reply
 from tests.fakes_workflows import WORKFLOW, any_workflow
-from tests.unit.assembly import Assembly, raising, started_record
+from tests.unit.assembly import TRIES, Assembly, raising, started_record
 from tests.unit.bench import PAID
 
 INPUT = {"text": "Houston, we have had a problem."}
@@ -268,14 +268,53 @@ def test_a_bucket_that_cannot_be_reached_is_a_wait_and_what_was_paid_is_written_
     assert (len(bench.asked), bench.job().cost, bench.part("summary").cost) == (1, PAID, PAID)
 
 
-def test_a_wait_that_may_have_been_paid_for_nothing_uses_a_try() -> None:
-    def run(task_input: Any, ctx: Context) -> Any:
-        try:
-            ctx.model.ask("Q")
-        except ModelError as error:
-            raise NotReady("again, please") from error
+@pytest.mark.parametrize("tries", [1, 2])
+@pytest.mark.parametrize("error", [ValueError("no"), ModelError("transient", "ReadTimeoutError", "cut")], ids=str)
+def test_a_task_with_a_policy_of_its_own_is_tried_no_more_often_in_a_run(error: Exception, tries: int) -> None:
+    runs: list[int] = []
 
-    bench = Assembly(None, any_task(run, type_="summary"), model=FakeModel(any_reply(stop_reason="max_tokens")))
+    def run(task_input: Any, ctx: Context) -> Any:
+        runs.append(1)
+        raise error
+
+    bench = doing(run, retry=RetryPolicy(max_attempts=tries))
+    assert bench.called_until_it_ends("summary") == "failed"
+    part = bench.part("summary")
+    assert (len(runs), part.state, bool(part.error["message"])) == (tries, "failed", True)
+    unspoken = doing(run)
+    assert unspoken.called_until_it_ends("summary").startswith("TransientError")
+    assert len(runs) == tries + TRIES
+
+
+def test_a_task_with_a_patient_policy_is_called_no_more_often_than_its_state_machine_does() -> None:
+    bench = doing(raising(ValueError("no")), retry=RetryPolicy(max_attempts=9))
+    assert bench.called_until_it_ends("summary").startswith("TransientError")
+    assert (bench.part("summary").state, bench.part("summary").used) == ("again", TRIES)
+
+
+def test_waits_that_are_free_are_no_tries_of_its_tasks_policy() -> None:
+    bench = doing(raising(NotReady("later")), retry=RetryPolicy(max_attempts=1))
+    assert bench.called_until_it_ends("summary") == "WaitError: NOT_READY"
+
+
+def wasteful(task_input: Any, ctx: Context) -> Any:
+    try:
+        ctx.model.ask("Q")
+    except ModelError as error:
+        raise NotReady("again, please") from error
+
+
+def test_a_wait_that_may_have_been_paid_for_nothing_is_one_of_its_tasks_tries() -> None:
+    once = any_task(wasteful, type_="summary", retry=RetryPolicy(max_attempts=1))
+    bench = Assembly(None, once, model=FakeModel(any_reply(stop_reason="max_tokens")))
+    assert bench.branch("summary") == "failed"
+    assert bench.part("summary").error == {"code": "ATTEMPTS_EXHAUSTED", "message": "NOT_READY: again, please"}
+    assert (bench.job().cost, bench.part("summary").cost) == (PAID, PAID)
+
+
+def test_a_wait_that_may_have_been_paid_for_nothing_uses_a_try() -> None:
+    cut = FakeModel(any_reply(stop_reason="max_tokens"))
+    bench = Assembly(None, any_task(wasteful, type_="summary"), model=cut)
     with pytest.raises(TransientError, match="NOT_READY"):
         bench.branch("summary")
     assert (bench.job().cost, bench.part("summary").cost, bench.part("summary").used) == (PAID, PAID, 1)
@@ -362,15 +401,16 @@ def test_another_branchs_answers_stay_as_they_are_when_one_is_rejected() -> None
     assert bench.part("entities").sample == 0
 
 
-def test_an_answer_that_came_to_no_end_is_asked_for_anew_once_and_no_other_is_paid_again() -> None:
+@pytest.mark.parametrize(("stop", "code"), [("max_tokens", "MODEL_TRUNCATED"), ("tool_use", "MODEL_UNUSABLE")])
+def test_an_answer_that_came_to_no_end_is_asked_for_anew_once_and_no_other_is_paid_again(stop: str, code: str) -> None:
     def run(task_input: Any, ctx: Context) -> Any:
         return [ctx.model.ask("Q1").text, ctx.model.ask("Q2").text]
 
-    cut = any_reply(stop_reason="max_tokens")
+    cut = any_reply(stop_reason=stop)
     bench = Assembly(None, any_task(run, type_="summary", output={}), model=FakeModel(any_reply(), cut, cut))
     assert bench.called_until_it_ends("summary") == "failed"
     part = bench.part("summary")
-    assert (part.unusable, part.sample, part.error["code"]) == (1, 0, "MODEL_TRUNCATED")
+    assert (part.unusable, part.sample, part.error["code"]) == (1, 0, code)
     assert bench.asked == ["Q1", "Q2", "Q2"]
 
 

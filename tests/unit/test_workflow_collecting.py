@@ -130,11 +130,43 @@ def test_an_execution_ends_with_the_branches_that_it_was_started_with(partial: A
     assert (bench.result()["complete"], bench.job().partial) == (True, False)
 
 
-def test_an_execution_of_which_no_branch_is_left_after_a_deploy_gives_no_empty_result() -> None:
+@pytest.mark.parametrize("branches", [BRANCHES[:1], ("renamed", "renamed-too")], ids=["removed", "renamed"])
+@pytest.mark.parametrize("partial", ["all", {"quorum": 1}, "best_effort"], ids=str)
+def test_what_was_paid_is_in_the_result_though_a_deploy_has_taken_its_branch(partial: Any, branches: Any) -> None:
     bench = finished(*BRANCHES)
-    later_version = any_workflow(branches=("renamed", "renamed-too"), partial="best_effort")
-    bench.workflows[later_version.type] = later_version
-    assert bench.collect()["error"]["code"] == "PARTS_MISSING"
+    bench.workflows["analyze"] = any_workflow(branches=branches, partial=partial)
+    assert bench.collect()["status"] == COMPLETED
+    assert (bench.result(), bench.job().partial) == (ALL_SAID, False)
+
+
+@pytest.mark.parametrize(
+    ("partial", "status"),
+    [("all", FAILED), ({"quorum": 3}, FAILED), ({"quorum": 2}, COMPLETED), ("best_effort", COMPLETED)],
+    ids=str,
+)
+def test_a_branch_that_a_deploy_renamed_before_it_was_done_is_missing_and_never_left_unsaid(
+    partial: Any, status: str
+) -> None:
+    bench = finished(*BRANCHES[:2])
+    bench.workflows["analyze"] = any_workflow(branches=(*BRANCHES[:2], "warnings"), partial=partial)
+    assert bench.branch("flags") == "failed"
+    assert bench.collect()["status"] == status
+    if status == FAILED:
+        assert (bench.job().error or {})["message"] == "2 parts done, 3 needed; missing: flags (UNKNOWN_BRANCH)"
+        return
+    assert (bench.result()["complete"], bench.job().partial) == (False, True)
+    assert [(one["part"], one["code"]) for one in bench.result()["missing"]] == [("flags", "UNKNOWN_BRANCH")]
+
+
+def test_parts_that_are_not_declared_any_more_come_last_and_by_name() -> None:
+    """The record's map has no order of its own."""
+    bench = finished(workflow=any_workflow(partial="best_effort"), **dict.fromkeys(BRANCHES[:2], FAILED_PART))
+    bench.branch("flags")
+    bench.workflows["analyze"] = any_workflow(branches=("flags",), partial="best_effort")
+    record = bench.store.records[JOB_ID]
+    record["parts"] = dict(sorted(record["parts"].items(), reverse=True))
+    bench.collect()
+    assert [one["part"] for one in bench.result()["missing"]] == ["entities", "summary"]
 
 
 def test_a_part_whose_object_is_no_json_is_lost() -> None:
@@ -159,7 +191,21 @@ def test_without_the_branch_that_makes_the_result_there_is_none() -> None:
     bench = finished("a", "b", workflow=LAST, report=FAILED_PART)
     answer = bench.collect()
     assert (answer["status"], answer["error"]["code"]) == ("FAILED", "PARTS_MISSING")
-    assert "report (MODEL_PERMANENT)" in answer["error"]["message"]
+    assert answer["error"]["message"] == "no report, which makes the result; missing: report (MODEL_PERMANENT)"
+
+
+def test_a_branch_that_makes_the_result_by_another_name_than_at_the_start_is_told_with_what_to_do() -> None:
+    bench = finished("a", "b", workflow=LAST)
+    bench.tasks["report"].__dict__["run"] = lambda task_input, ctx: {"of": sorted(task_input)}
+    bench.branch("report")
+    stages = [["a", "b"], {"name": "letter", "task": "report", "input": "/parts"}]
+    bench.workflows["analyze"] = any_workflow(stages=stages, result="last", partial="best_effort")
+    error = bench.collect()["error"]
+    assert (error["code"], bench.job().status) == ("PARTS_MISSING", FAILED)
+    assert error["message"] == (
+        "the workflow was changed while it ran: letter, which makes the result now, was not called; retry the job"
+    )
+    assert bench.part("report").state == "done"
 
 
 def test_a_result_of_the_last_branch_with_another_part_missing_is_partial() -> None:
@@ -170,11 +216,30 @@ def test_a_result_of_the_last_branch_with_another_part_missing_is_partial() -> N
     assert (bench.result(), bench.job().partial) == ({"of": ["a"]}, True)
 
 
-def test_forty_names_of_what_is_missing_fit_into_a_record() -> None:
+def test_of_forty_names_of_what_is_missing_those_that_fit_are_whole_and_the_others_counted() -> None:
     names = tuple(f"branch-{'x' * 30}-{n}" for n in range(40))
     bench = Assembly(workflow=any_workflow(branches=names))
     assert bench.collect()["status"] == FAILED
-    assert len((bench.job().error or {})["message"].encode()) <= 200
+    message = (bench.job().error or {})["message"]
+    assert message == (
+        f"0 parts done, 40 needed; missing: {names[0]} (CRASHED), {names[1]} (CRASHED), {names[2]} (CRASHED)"
+        " and 37 more"
+    )
+    assert len(message.encode()) <= 200
+
+
+def test_the_branch_that_makes_the_result_is_named_before_forty_others_that_are_missing() -> None:
+    maker, others = "m" * 40, [f"branch-{'x' * 30}-{n}" for n in range(39)]
+    stages = [others, {"name": maker, "task": "report", "input": "/parts"}]
+    why = {"state": "failed", "by": "b", "error": {"code": "C" * 64, "message": "no"}}
+    bench = finished(
+        others[0],
+        workflow=any_workflow(stages=stages, result="last", partial="best_effort"),
+        **dict.fromkeys([*others[1:], maker], why),
+    )
+    bench.collect()
+    message = (bench.job().error or {})["message"]
+    assert message == f"no {maker}, which makes the result; missing: {maker} ({'C' * 64}) and 38 more"
 
 
 # --- once more -------------------------------------------------------------------------------------

@@ -195,6 +195,12 @@ BROKEN: dict[str, tuple[str, dict[str, Any], str]] = {
     "a declaration that is no JSON": ("bad", {"stages": [], "raw": "{,}"}, "workflow.json: not JSON"),
     "a field that stands twice": ("bad", {"stages": [], "raw": TWICE}, "workflow.json: the name 'stages' stands twice"),
     "a declaration that is wrong": ("bad", {"stages": []}, "stages must be a list"),
+    "a schema with more than an input": (
+        "bad",
+        {"stages": ["known"], "schema": json.dumps({**SCHEMA, "output": {}})},
+        "schema.json",
+    ),
+    "a folder that is spelt as its type": ("bad-one", {"stages": ["known"]}, "must be named bad_one"),
     "a folder that is no type": ("Bad", {"stages": ["known"]}, "no job type"),
 }
 

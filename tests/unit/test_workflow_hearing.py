@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from lambdas.contracts.names import CANCELLED, COMPLETED, DELETED, FAILED, PENDING, PROCESSING
-from lambdas.core import ids
+from lambdas.core import ids, times
 from lambdas.core.ports import Unavailable
-from lambdas.core.workflows.hearing import Hearing, hear
+from lambdas.core.workflows.hearing import PAUSES_S, StillRunning, hear
 from lambdas.core.workflows.ports import EndedBadly, Running, Succeeded
-from tests.builders import JOB_ID, NOW, TENANT
-from tests.fakes import Trouble, drawing
+from tests.builders import JOB_ID, NOW, TENANT, later
+from tests.fakes import Trouble
 from tests.fakes_workflows import WORKFLOW, FakeExecutions
 from tests.unit.assembly import NAME, Assembly, ended_event, started_record
 
@@ -74,11 +74,57 @@ def test_an_event_of_a_job_that_is_gone_is_not_needed() -> None:
     assert bench.hear() == "not_needed"
 
 
+@pytest.mark.parametrize("stopped", [None, "yesterday", True, {}, 10**30, float("nan"), float("inf")], ids=str)
 @pytest.mark.parametrize("how", [Running(NOW), None])
-def test_what_step_functions_does_not_say_yet_is_left_to_the_sweep(how: Any) -> None:
+def test_what_step_functions_does_not_say_is_left_to_the_sweep(how: Any, stopped: Any) -> None:
     bench = over(how)
-    assert bench.hear() == "left_to_the_sweep"
+    assert bench.hear(stopDate=stopped) == "left_to_the_sweep"
+    assert (bench.job().status, bench.pauses) == (PROCESSING, [])
+
+
+STARTED, STOPPED = later(-9), times.milliseconds(NOW)
+
+
+def test_an_execution_that_was_redriven_since_its_event_is_left_alone() -> None:
+    bench = over(Running(later(0.001)))
+    assert bench.hear(stopDate=STOPPED) == "left_to_the_sweep"
+    assert (bench.job().status, bench.pauses) == (PROCESSING, [])
+
+
+@pytest.mark.parametrize("looks", [1, len(PAUSES_S)])
+def test_step_functions_that_is_behind_its_own_event_is_asked_again_a_moment_later(looks: int) -> None:
+    bench = over(Running(STARTED))
+
+    def ended(name: str) -> None:
+        if bench.executions.called("describe")[looks:]:
+            bench.executions.standing[WORKFLOW, NAME] = FAILURE
+
+    bench.executions.before = ended
+    assert bench.hear(stopDate=STOPPED) == "run_again"
+    assert bench.pauses == [*PAUSES_S[:looks]]
+
+
+@pytest.mark.parametrize(("since", "told_again"), [(later(0), True), (later(0.001), False)], ids=["before", "since"])
+def test_an_execution_that_is_still_said_to_run_is_to_be_told_of_again(since: Any, told_again: bool) -> None:
+    bench = over(Running(since))
+    if told_again:
+        with pytest.raises(StillRunning, match="run 0 has ended, says its event"):
+            bench.hear(stopDate=STOPPED)
+    else:
+        assert bench.hear(stopDate=STOPPED) == "left_to_the_sweep"
     assert bench.job().status == PROCESSING
+
+
+def test_an_event_that_was_told_a_third_time_in_vain_is_no_dead_letter() -> None:
+    bench = over(Running(STARTED))
+    words = []
+    for seconds in (0, 60, 180):
+        bench.clock.at = later(seconds)
+        try:
+            words.append(bench.hear(stopDate=STOPPED))
+        except StillRunning:
+            words.append("told again")
+    assert words == ["told again", "told again", "left_to_the_sweep"]
 
 
 def test_a_type_that_is_deployed_no_more_changes_nothing() -> None:
@@ -123,6 +169,7 @@ FOREIGN: dict[str, Any] = {
     "a run that is true": ended_event(input='{"job":"x","run":true}'),
     "a branch too": ended_event(input=f'{{"job":"{JOB_ID}","run":0,"branch":"x"}}'),
     "another name": ended_event(name="started-by-hand"),
+    "half of a surrogate pair": ended_event(input='{"job":"\\ud800","run":0}'),
     "the name of another run": ended_event(name=ids.execution_name(JOB_ID, 1)),
 }
 
@@ -130,8 +177,5 @@ FOREIGN: dict[str, Any] = {
 @pytest.mark.parametrize("name", FOREIGN)
 def test_what_is_no_end_of_an_execution_of_ours_is_told_and_left(name: str) -> None:
     bench = over()
-    desk = Hearing(
-        bench.store, bench.executions, bench.workflows, bench.limits, bench.clock, drawing(), bench.notices
-    )  # fmt: skip
-    assert hear(FOREIGN[name], desk, lambda job: None) == "foreign_event"
+    assert hear(FOREIGN[name], bench.hearing, lambda job: None) == "foreign_event"
     assert (bench.store.calls, bench.notices.steps) == ([], ["foreign_event"])

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lambdas.contracts.names import CANCELLED, COMPLETED, FAILED, PENDING
+from lambdas.contracts.names import COMPLETED, FAILED, PENDING
 from lambdas.core import times, views
-from lambdas.core.changes import reopen
+from lambdas.core.changes import cancel, expire, reopen
 from lambdas.core.job import UnreadableRecord, from_record
 from lambdas.core.policy import Limits
 from lambdas.core.routing import event
@@ -19,7 +19,7 @@ from lambdas.core.workflows import changes, progress
 from lambdas.core.workflows.progress import is_under_way, progress_of
 from tests.builders import JOB_ID, NOW, any_job, final_record, later
 from tests.fakes import FakeChunks
-from tests.fakes_workflows import parts, workflow_record
+from tests.fakes_workflows import BRANCHES, parts, workflow_record
 from tests.unit.test_views import _contract
 
 LIMITS = Limits()
@@ -53,25 +53,50 @@ def test_a_run_that_is_not_prepared_yet_has_done_nothing() -> None:
     assert not is_under_way(from_record(record))
 
 
+def ended_by(end: str, record: dict[str, Any]) -> dict[str, Any]:
+    job = from_record(record)
+    change = {
+        "cancel": lambda: cancel(job, now=NOW, limits=LIMITS),
+        "expire": lambda: expire(job, now=NOW, max_tries=5, limits=LIMITS),
+        "fall_short": lambda: changes.fall_short(job, now=NOW, why=WHY, limits=LIMITS),
+        "give_up": lambda: changes.give_up(job, now=NOW, why=WHY, limits=LIMITS),
+        "collect": lambda: changes.collect(job, now=NOW, key="k", result_bytes=9, partial=True, limits=LIMITS),
+    }[end]()
+    return change.applied_to(record)
+
+
 @pytest.mark.parametrize("end", ["cancel", "fall_short", "give_up"])
 def test_what_was_done_when_a_job_ended_is_told_of_it(end: str) -> None:
-    record = workflow_record("done", "failed")
-    job = from_record(record)
-    change = changes.fall_short(job, now=NOW, why=WHY, limits=LIMITS)
-    if end == "give_up":
-        change = changes.give_up(job, now=NOW, why=WHY, limits=LIMITS)
-    over = (
-        {**record, "status": CANCELLED, "finished_at": times.text(NOW)}
-        if end == "cancel"
-        else change.applied_to(record)
-    )
-    assert shown_of(over) == {"done": ["summary"], "failed": ["entities"], "total": 3}
+    over = ended_by(end, workflow_record("done", "failed", "done"))
+    assert shown_of(over) == {"done": ["flags", "summary"], "failed": ["entities"], "total": 3}
     assert not is_under_way(from_record(over))
 
 
-def test_of_an_older_opening_nothing_is_told() -> None:
+@pytest.mark.parametrize("end", ["collect", "expire", "fall_short", "give_up"])
+@pytest.mark.parametrize("left", ["again", "open"])
+def test_a_branch_that_was_not_done_when_its_job_ended_has_failed(end: str, left: str) -> None:
+    record = workflow_record("done", left, "done")
+    if left == "open":
+        record["parts"]["entities"] = {"state": "open"}  # nobody has written anything of it
+    over = ended_by(end, record)
+    assert shown_of(over) == {"done": ["flags", "summary"], "failed": ["entities"], "total": 3}
+    told = views.timeline(from_record(over))
+    assert _contract("Timeline")(told) is None
+    (line,) = [one for one in told["events"] if one.get("note") == "entities"]
+    when, why = (later(1), {"error": {"code": "MODEL_PERMANENT", "message": "no"}}) if left == "again" else (NOW, {})
+    assert line == {"at": times.text(when), "what": "branch_failed", "attempt": 1, "note": "entities", **why}
+
+
+@pytest.mark.parametrize("left", ["again", "open"])
+def test_a_branch_of_a_cancelled_job_was_left_and_has_not_failed(left: str) -> None:
+    over = ended_by("cancel", workflow_record("done", left, "done"))
+    assert shown_of(over) == {"done": ["flags", "summary"], "failed": [], "total": 3}
+    assert "branch_failed" not in [line["what"] for line in progress.lines(from_record(over))]
+
+
+def test_of_an_older_opening_nothing_is_told_as_done() -> None:
     record = workflow_record("done", run=3, parts_run=0, runs=0, **OVER)
-    assert shown_of(record) == {"done": [], "failed": [], "total": 3}
+    assert shown_of(record) == {"done": [], "failed": sorted(BRANCHES), "total": 3}
 
 
 def test_forty_branches_are_forty_names() -> None:
@@ -105,7 +130,7 @@ def test_lines_of_branches_stand_between_the_others_by_their_time() -> None:
     history = [
         {"at": times.text(later(s)), "what": what, "attempt": 1} for s, what in ((-9, "accepted"), (60, "completed"))
     ]
-    record = final_record(COMPLETED, parts=parts("done", "done"), parts_run=0, history=history)
+    record = final_record(COMPLETED, parts=parts("done", "done", branches=BRANCHES[:2]), parts_run=0, history=history)
     events = views.timeline(from_record(record))["events"]
     assert [one["what"] for one in events] == ["accepted", "branch_done", "branch_done", "completed"]
 

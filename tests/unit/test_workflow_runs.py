@@ -9,14 +9,18 @@ import pytest
 
 from lambdas.contracts.names import COMPLETED, FAILED, PENDING
 from lambdas.core import changes, ids
+from lambdas.core.documents import read_document
 from lambdas.core.outcomes import ModelError, Permanent
+from lambdas.core.ports import ModelRequest, Reply
+from lambdas.core.tasks import Context
 from lambdas.core.workflows.ports import EndedBadly, Ending
 from lambdas.core.workflows.told import TransientError, WaitError
 from tests.builders import any_record, any_task
-from tests.fakes import FakeModel, any_reply
+from tests.fakes import FakeModel, Trouble, any_reply
 from tests.fakes_workflows import BRANCHES, WORKFLOW, any_workflow
 from tests.unit.assembly import TRIES, Assembly, raising
 from tests.unit.bench import PAID
+from tests.unit.test_documents import LONG, QUESTION
 
 FIVE = ("one", "two", "three", "four", "five")
 
@@ -62,6 +66,62 @@ def name_of(bench: Assembly) -> str:
     return ids.execution_name(bench.job().id, bench.job().run)
 
 
+# --- a document in pieces ----
+def reading(says: Callable[[str], str]) -> Assembly:
+    """A branch that reads a document of three pieces; what the model says to each question about one."""
+
+    def read(task_input: Any, ctx: Context) -> Any:
+        return {"read": [one.told for one in read_document(LONG, ctx, QUESTION)]}
+
+    def said(request: ModelRequest) -> Reply:
+        return any_reply(says(request.prompt))
+
+    script = [said for _ in range(40)]
+    return Assembly(
+        None, any_task(read, type_="one"), workflow=any_workflow(branches=("one",)), model=FakeModel(*script)
+    )
+
+
+GOOD, BAD = '{"n": 1}', "I cannot."
+
+
+def pieces_asked_about(bench: Assembly) -> list[str]:
+    return [number for prompt in bench.asked for number in "123" if f"piece {number} of 3" in prompt]
+
+
+def test_cost_01_a_piece_whose_answers_are_never_any_good_costs_no_other_piece_a_question() -> None:
+    bench = reading(lambda prompt: BAD if "piece 3" in prompt else GOOD)
+    assert bench.play()["status"] == FAILED
+    assert pieces_asked_about(bench) == ["1", "2", "3", "3", "3", "3"]
+    assert (bench.part("one").error["code"], bench.job().cost) == ("OUTPUT_REJECTED", 6 * PAID)
+    bench.play(run_=reopened(bench))
+    assert pieces_asked_about(bench)[6:] == ["3"] * 4
+    assert bench.job().cost == 10 * PAID
+
+
+def test_cost_01_a_document_in_pieces_is_at_worst_twice_as_many_questions_and_two_more() -> None:
+    bench = reading(lambda prompt: BAD if "piece 3" in prompt or "no good" not in prompt else GOOD)
+    assert bench.play()["status"] == FAILED
+    assert pieces_asked_about(bench) == ["1", "1", "2", "2", "3", "3", "3", "3"]
+
+
+def test_n2_answers_about_a_piece_that_are_no_good_are_asked_for_anew_by_the_next_run() -> None:
+    bench = reading(lambda prompt: BAD if "piece 3" in prompt and len(bench.asked) <= 6 else GOOD)
+    assert bench.play()["status"] == FAILED
+    run = reopened(bench)
+    assert bench.play(run_=run)["status"] == COMPLETED
+    assert pieces_asked_about(bench)[6:] == ["3"]
+
+
+def test_n2_answers_about_a_piece_that_could_not_be_forgotten_cost_a_try_and_no_more() -> None:
+    bench = reading(lambda prompt: BAD if "piece 3" in prompt and len(bench.asked) <= 4 else GOOD)
+    bench.answers.troubles.add("forget", Trouble.UNSENT)
+    bench.answers.troubles.add("forget", Trouble.UNSENT)
+    assert bench.play()["status"] == COMPLETED
+    assert pieces_asked_about(bench) == ["1", "2", "3", "3", "3"]
+    assert bench.part("one").used == 2
+
+
 # --- what only waits ----
 THROTTLED = ModelError("throttled", "ThrottlingException", "slow down")
 
@@ -75,6 +135,17 @@ def begun_again(bench: Assembly) -> int:
     bench.store.records[bench.job().id] |= {"status": "PROCESSING", "claim_id": "me"}
     assert bench.start() == "started"
     return bench.job().run
+
+
+def test_of_many_branches_that_wait_those_that_fit_are_named_whole_and_the_others_counted() -> None:
+    names = tuple(f"branch-{'x' * 30}-{n}" for n in range(9))
+    bench = Assembly(model=FakeModel(*[THROTTLED] * 9), workflow=any_workflow(branches=names))
+    for name in names:
+        with pytest.raises(WaitError):
+            bench.branch(name)
+    timed_out(bench)
+    told = ", ".join(f"{name} (MODEL_THROTTLED)" for name in names[:2])
+    assert (bench.job().error or {})["message"] == f"run 0 timed out: it waited for {told} and 7 more"
 
 
 def test_an_overload_that_outlasts_every_run_is_waited_for_and_costs_neither_a_run_nor_a_try() -> None:

@@ -129,7 +129,7 @@ def with_records(page: Sequence[Letter], store: JobStore) -> list[tuple[Letter, 
 
 def _seen(letter: Letter, record: Mapping[str, Any] | None) -> _Seen:
     job = letters.job_of(record)
-    cost = job.cost if letter.kind == "hint" and job else letter.cost
+    cost = job.total_cost if letter.kind == "hint" and job else letter.cost
     stale = letters.standing(letter, record) == "stale"
     return _Seen(letter.at, cost, letters.had_no_attempt(letter, job), stale)
 

@@ -10,7 +10,7 @@ from lambdas.core import views
 from lambdas.core.job import Job
 from lambdas.core.policy import DAY_S
 from lambdas.core.problems import Problem, bad_request
-from lambdas.core.streaming.ports import Chunk, Chunks
+from lambdas.core.streaming.ports import Chunks
 from lambdas.core.times import Instant, after
 from lambdas.core.workflows.progress import progress_of
 
@@ -28,8 +28,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Look:
-    """What was found. `restarted`: the reader had text of an earlier attempt, which is void. `final`: the job is final,
-    and this is all that there was left of its text."""
+    """What was found. `restarted`: what the reader has is void: of an earlier attempt, or of another job that had this
+    id. `final`: the job is final, and this is all that there was left of its text."""
 
     job: Job
     restarted: bool
@@ -59,13 +59,27 @@ def look(found: Job, place: Place, chunks: Chunks) -> Look | Problem:
         return bad_request(f"There is no attempt {place.attempt} of this job: it is at attempt {found.attempt}.")
     restarted = place.attempt is not None and place.attempt < found.attempt
     first = 0 if restarted else place.first
-    texts = [chunk.text for chunk in _chunks(found, first, chunks, MOST_BYTES)]
-    final = found.is_final and not (texts and _chunks(found, first + len(texts), chunks, 1))
+    texts = _behind(found, first, chunks)
+    if texts is None:  # as on a WebSocket: what was counted there is none of this text
+        restarted, first, texts = True, 0, _texts(found, 0, chunks, MOST_BYTES)
+    final = found.is_final and not (texts and _texts(found, first + len(texts), chunks, 1))
     return Look(found, restarted, first, texts, final)
 
 
-def _chunks(found: Job, first: int, chunks: Chunks, most_bytes: int) -> Sequence[Chunk]:
-    return chunks.read(found.id, found.attempt, first, most_bytes, said_since(found)) if found.stream else ()
+def _behind(found: Job, first: int, chunks: Chunks) -> list[str] | None:
+    """The texts from this number on; None when there is not even the one before it, which is read along to see that."""
+    texts = _texts(found, max(first - 1, 0), chunks, MOST_BYTES)
+    if first == 0:
+        return texts
+    return texts[1:] if texts else None
+
+
+def _texts(found: Job, first: int, chunks: Chunks, most_bytes: int) -> list[str]:
+    """Without a gap: behind one, nothing has its number any more."""
+    if not found.stream:
+        return []
+    said = chunks.read(found.id, found.attempt, first, most_bytes, said_since(found))
+    return [chunk.text for n, chunk in enumerate(said, first) if chunk.n == n]
 
 
 def said_since(found: Job) -> Instant:

@@ -124,7 +124,8 @@ def made(own: Attempt) -> str:
 
 
 def _target(delivery: Delivery, courier: Courier) -> Target | NoTarget:
-    """As its endpoint is now: it may have been removed or disabled since the delivery was planned."""
+    """As its endpoint is now: it may have been removed or disabled since the delivery was planned. One that was
+    registered again under the same URL is another one: its secret is, and its tenant began anew with it."""
     record = courier.endpoints.read(delivery.tenant, delivery.signer)
     if delivery.signer == CALLBACK:
         found = endpoints.callback(delivery.tenant, record)
@@ -132,6 +133,8 @@ def _target(delivery: Delivery, courier: Courier) -> Target | NoTarget:
         return NoTarget("ENDPOINT_DELETED", "its endpoint was removed before it was delivered")
     else:
         found = endpoints.read(record)
+        if delivery.registration not in ("", found.registration):
+            return NoTarget("ENDPOINT_DELETED", "its endpoint was removed before it was delivered, and registered anew")
     if not found.enabled:
         return NoTarget("ENDPOINT_DISABLED", f"its endpoint is disabled: {found.disabled_reason or 'no reason given'}")
     match urls.read(delivery.url or found.url, local=courier.local):
@@ -216,13 +219,13 @@ def _answer(own: Attempt, target: Target, masters: Sequence[str]) -> Came:
 
 
 def _disable(found: Endpoint, courier: Courier) -> None:
-    """It says that it is gone for good. If that cannot be written, its next answer says it again."""
+    """It says that it is gone for good: this one, not who was registered under its URL meanwhile. If that cannot be
+    written, its next answer says it again."""
     if found.id == CALLBACK:
         return  # of one URL: the others of its tenant are not
     with suppress(Unavailable):
-        courier.endpoints.save(
-            found.tenant, found.id, endpoints.disabled("it answered 410 Gone"), {"enabled": True, "url": found.url}
-        )
+        only = {"enabled": True, "created_at": found.registration}
+        courier.endpoints.save(found.tenant, found.id, endpoints.disabled("it answered 410 Gone"), only)
 
 
 def _told(came: Came) -> dict[str, Any]:

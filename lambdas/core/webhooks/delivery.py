@@ -43,7 +43,8 @@ class DeliveryLimits:
 class Delivery:
     """`endpoint`: the id of a registered one, or `callback-…` with its `url`. `body`: the very text that is sent, the
     same at each attempt. `refusals`: answers that did not want it, which are fewer than tries may be.
-    `opening`: how often it was opened anew by a human."""
+    `opening`: how often it was opened anew by a human. `registration`: of the endpoint that it is for, which may be
+    removed and registered again; empty for a callback, and where nobody has written it."""
 
     pk: str
     sk: str
@@ -60,6 +61,7 @@ class Delivery:
     not_before: Instant
     deadline_at: Instant
     url: str = ""
+    registration: str = ""
     crashes: int = 0
     waits: int = 0
     refusals: int = 0
@@ -105,6 +107,7 @@ def new_record(
     now: Instant,
     limits: DeliveryLimits,
     url: str = "",
+    registration: str = "",
 ) -> dict[str, Any]:
     """Row 1 of a delivery. Found PENDING, it is dispatched by the stream as a job is; if that is lost, the sweep finds
     it in the `due` index, in shards of its own."""
@@ -128,7 +131,8 @@ def new_record(
         "due_shard": ids.delivery_shard(*key),
         "history": [entry(now, "planned", 0)],
     }
-    return {**record, "url": url} if url else record
+    where = {"url": url, "registration": registration}
+    return {**record, **{name: value for name, value in where.items() if value}}
 
 
 def correlation(delivery: Delivery) -> dict[str, Any]:
@@ -146,7 +150,7 @@ _INSTANTS = (
     "created_at", "not_before", "deadline_at", "claimed_at", "lease_until", "finished_at", "due_at",
 )  # fmt: skip
 _KINDS: Mapping[type, tuple[str, ...]] = {
-    str: ("tenant", "endpoint", "status", "event_type", "event_id", "body", "url", "claim_id"),
+    str: ("tenant", "endpoint", "status", "event_type", "event_id", "body", "url", "registration", "claim_id"),
     int: ("attempt", "tries", "crashes", "waits", "refusals", "opening", "sequence", "expires_at", "history_left_out"),
     dict: ("error",),
 }  # fmt: skip

@@ -112,9 +112,11 @@ def retry(
     refused: bool,
     limits: DeliveryLimits,
     receipt: Mapping[str, Any],
+    meaning: str = "",
 ) -> Change:
-    """Row 5. `refused`: it was answered, and not wanted. `receipt`: of its answer, empty when none came."""
-    line = _line(now, RETRIED, delivery, receipt, _text(why))
+    """Row 5. `refused`: it was answered, and not wanted. `receipt`: of its answer, empty when none came. `meaning`: of
+    that answer, for this line alone: what is told of it at the end is not that it is tried again."""
+    line = _line(now, RETRIED, delivery, receipt, ": ".join(part for part in (_text(why), meaning) if part))
     sets = {**_pending_again(delivery, line, now=now, at=at, limits=limits), "error": dict(why)}
     return Change(RULES["retry"], _mine(delivery), sets, {"refusals": 1} if refused else {})
 
@@ -167,7 +169,12 @@ def expire(delivery: Delivery, *, now: Instant, limits: DeliveryLimits) -> Chang
     )
 
 
-def reopen(delivery: Delivery, *, now: Instant, limits: DeliveryLimits) -> Change:
+def _for(registration: str) -> dict[str, str]:
+    """Of the endpoint that a human means now: it may be a later one of the same URL."""
+    return {"registration": registration} if registration else {}
+
+
+def reopen(delivery: Delivery, *, now: Instant, limits: DeliveryLimits, registration: str = "") -> Change:
     """Row 8: sent again because a human wants it, under the same event id and with fresh counters. Of a FAILED one,
     and of one that was taken: its receiver may have lost it."""
     deadline = limits.deadline(now)
@@ -181,6 +188,7 @@ def reopen(delivery: Delivery, *, now: Instant, limits: DeliveryLimits) -> Chang
             "due_at": times.text(first_look(now, now, deadline, limits.limits)),
             "due_shard": ids.delivery_shard(*delivery.key),
             **dict.fromkeys(("tries", "crashes", "waits", "refusals"), 0),
+            **_for(registration),
             **history_with(delivery, entry(now, REOPENED, delivery.attempt + 1)),
         },
         adds={"attempt": 1, "opening": 1},
@@ -207,11 +215,12 @@ def renew(left_over: Delivery, record: Mapping[str, Any]) -> Change:
     )
 
 
-def hasten(delivery: Delivery, *, now: Instant, limits: DeliveryLimits) -> Change:
+def hasten(delivery: Delivery, *, now: Instant, limits: DeliveryLimits, registration: str = "") -> Change:
     """Row 15, of one that is PENDING and waits: a human wants it now. The stream sends it at once."""
     sets = {
         "not_before": times.text(now),
         "due_at": times.text(first_look(now, now, delivery.deadline_at, limits.limits)),
+        **_for(registration),
     }
     return Change(RULES["push_due"], _seen(delivery), sets)
 

@@ -37,6 +37,11 @@ class Endpoint:
     description: str = ""
     ping: str = ""
 
+    @property
+    def registration(self) -> str:
+        """Tells it from one that had the same URL, and with it the same id, and was removed."""
+        return times.text(self.created_at)
+
     def wants(self, event_type: str) -> bool:
         """Whether an event of this type is delivered to it. Never to the one that stands for callbacks: those are
         named by their jobs."""

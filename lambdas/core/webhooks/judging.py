@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lambdas.contracts.names import CALLBACK
 from lambdas.core.changes import error
 from lambdas.core.policy import Draw
 from lambdas.core.protocol import Change
@@ -29,24 +30,29 @@ def kind_of(came: Came) -> Kind:
 
 def judge(delivery: Delivery, came: Came, *, now: Instant, draw: Draw, limits: DeliveryLimits) -> tuple[Change, str]:
     """The write that says how this attempt ended, and the name of that end."""
-    kind, why = kind_of(came), _why(came)
+    kind = kind_of(came)
     receipt = changes.receipt(came) if isinstance(came, Answer) else {}
     if kind is Kind.DELIVERED:
         return changes.complete(delivery, now=now, receipt=receipt, limits=limits), DELIVERED
-    at = _next(delivery, kind, came, now, draw)
+    at, why = _next(delivery, kind, came, now, draw), _why(delivery, came)
     if at is None:
         change = changes.fail(delivery, now=now, why=why, limits=limits, receipt=receipt)
         return change, MOOT if delivery.is_ping else GIVEN_UP
-    refused = kind is Kind.REFUSED
-    change = changes.retry(delivery, now=now, at=at, why=why, refused=refused, limits=limits, receipt=receipt)
+    refused, meaning = kind is Kind.REFUSED, kind.value if receipt else ""
+    change = changes.retry(
+        delivery, now=now, at=at, why=why, refused=refused, limits=limits, receipt=receipt, meaning=meaning
+    )
     return change, RETRIED
 
 
-def _why(came: Came) -> dict[str, str]:
-    if isinstance(came, Answer):
-        meaning = schedule.kind_of(came.status).value
-        return error(f"HTTP_{came.status}", f"its endpoint answered {came.status}: {meaning}")
-    return error(f"NO_ANSWER_{came.why.upper()}", came.detail)
+def _why(delivery: Delivery, came: Came) -> dict[str, str]:
+    """What its owner reads of this very delivery: of a callback URL, which is no endpoint, nothing of disabling."""
+    if not isinstance(came, Answer):
+        return error(f"NO_ANSWER_{came.why.upper()}", came.detail)
+    said = f"its endpoint answered {came.status}"
+    if schedule.kind_of(came.status) is Kind.GONE:
+        said += ": never again" if delivery.signer == CALLBACK else ": never again, and it is disabled"
+    return error(f"HTTP_{came.status}", said)
 
 
 def _next(delivery: Delivery, kind: Kind, came: Came, now: Instant, draw: Draw) -> Instant | None:

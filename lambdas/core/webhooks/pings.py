@@ -47,6 +47,7 @@ def ping(found: Endpoint, post: Post, new_id: Callable[[], str]) -> str | Proble
             body=body,
             now=now,
             limits=post.limits,
+            registration=found.registration,
         )
     )
     return event_id

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Protocol
 
+from lambdas.contracts.names import DELETED
 from lambdas.core import times
 from lambdas.core.envelope import Unreadable, written
 from lambdas.core.job import UnreadableRecord
@@ -20,6 +21,8 @@ from lambdas.core.webhooks.delivery import DeliveryLimits, new_record
 from lambdas.core.webhooks.endpoint import Endpoint
 from lambdas.core.webhooks.messages import Event
 from lambdas.core.webhooks.ports import DeliveryStore, EndpointStore
+
+_Place = tuple[str, str, str]  # an endpoint's id, its URL where its job names it, its registration
 
 
 class JobRecords(Protocol):
@@ -44,30 +47,46 @@ class Planner:
 
 def plan(event: Event, planner: Planner, *, notice: Notice) -> int | Unreadable:
     """Make a record for each delivery of this event; how many were new. One that is there already, even one that was
-    delivered, stays as it is. Unreadable when the event is not of the tenant that its job is of. Raises Unavailable,
-    perhaps with some of them made: a repeat makes the others."""
+    delivered, stays as it is. Of a job that was deleted meanwhile nobody is told, as of one that is deleted a moment
+    later. Unreadable when the event is not of the tenant that its job is of. Raises Unavailable, perhaps with some of
+    them made: a repeat makes the others."""
     told = event.envelope
-    callback = _callback_url(event, planner) if told["payload"].get("callback") is True else ""
-    if isinstance(callback, Unreadable):
-        return callback
-    targets = [*_registered(event, planner, notice), *_callback(callback, planner, notice)]
-    made, began = 0, _instant(told["payload"].get("created_at"))  # when the job was accepted
-    for endpoint_id, url in targets:
-        record = new_record(
-            pk=event.job_id,
-            tenant=told["tenant_id"],
-            endpoint=endpoint_id,
-            url=url,
-            event_type=told["event_type"],
-            event_id=told["event_id"],
-            sequence=told["step_index"],
-            body=body_of(told),
-            now=planner.now(),
-            limits=planner.limits,
-        )
-        made += _put(record, began, planner)
-    notice("planned", job_id=event.job_id, tenant=told["tenant_id"], endpoints=len(targets), new=made)
+    registered = [*_registered(event, planner, notice)]
+    callback = told["payload"].get("callback") is True
+    if not registered and not callback:
+        return _planned(event, 0, 0, notice)
+    job = planner.jobs.read(event.job_id) or {}  # {}: its record has expired
+    if job and job.get("tenant") != told["tenant_id"]:
+        return Unreadable("FOREIGN_TENANT", "the event names another tenant than its job's record")
+    if job.get("status") == DELETED:
+        return _planned(event, 0, 0, notice)
+    url = str(job.get("callback_url", "")) if callback else ""
+    places = [*registered, *_callback(url, planner, notice)]
+    began = _instant(told["payload"].get("created_at"))  # when the job was accepted
+    made = sum(_put(_record(event, place, planner), began, planner) for place in places)
+    return _planned(event, len(places), made, notice)
+
+
+def _planned(event: Event, endpoints: int, made: int, notice: Notice) -> int:
+    notice("planned", job_id=event.job_id, tenant=event.envelope["tenant_id"], endpoints=endpoints, new=made)
     return made
+
+
+def _record(event: Event, place: _Place, planner: Planner) -> dict[str, Any]:
+    told, (endpoint, url, registration) = event.envelope, place
+    return new_record(
+        pk=event.job_id,
+        tenant=told["tenant_id"],
+        endpoint=endpoint,
+        url=url,
+        registration=registration,
+        event_type=told["event_type"],
+        event_id=told["event_id"],
+        sequence=told["step_index"],
+        body=body_of(told),
+        now=planner.now(),
+        limits=planner.limits,
+    )
 
 
 def _put(record: Mapping[str, Any], began: Instant | None, planner: Planner) -> bool:
@@ -97,24 +116,14 @@ def body_of(envelope: Mapping[str, Any]) -> str:
     return written({**envelope, "payload": {**envelope["payload"], "sequence": envelope["step_index"]}})
 
 
-def _callback_url(event: Event, planner: Planner) -> str | Unreadable:
-    """From the record, which is its tenant's; empty when the job was deleted meanwhile."""
-    record = planner.jobs.read(event.job_id)
-    if record is None:
-        return ""
-    if record.get("tenant") != event.envelope["tenant_id"]:
-        return Unreadable("FOREIGN_TENANT", "the event names another tenant than its job's record")
-    return str(record.get("callback_url", ""))
-
-
-def _registered(event: Event, planner: Planner, notice: Notice) -> Iterator[tuple[str, str]]:
+def _registered(event: Event, planner: Planner, notice: Notice) -> Iterator[_Place]:
     tenant = event.envelope["tenant_id"]
     with planner.turns:
         if tenant not in planner.known:
             planner.known[tenant] = tuple(_readable(planner, tenant, notice))
     for one in planner.known[tenant]:
         if one.wants(event.envelope["event_type"]):
-            yield one.id, ""
+            yield one.id, "", one.registration
 
 
 def _readable(planner: Planner, tenant: str, notice: Notice) -> Iterator[Endpoint]:
@@ -126,12 +135,12 @@ def _readable(planner: Planner, tenant: str, notice: Notice) -> Iterator[Endpoin
             notice("unreadable_endpoint", tenant=tenant, detail=str(broken))
 
 
-def _callback(url: str, planner: Planner, notice: Notice) -> Iterator[tuple[str, str]]:
+def _callback(url: str, planner: Planner, notice: Notice) -> Iterator[_Place]:
     """It was looked at when the job was accepted; what is no usable URL by now has no origin to be called under."""
     if not url:
         return
     match urls.read(url, local=planner.local):
         case urls.Destination() as destination:
-            yield urls.callback_id(destination), destination.url
+            yield urls.callback_id(destination), destination.url, ""
         case urls.UnusableUrl(reason):
             notice("unusable_callback", detail=reason)

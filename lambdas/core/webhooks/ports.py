@@ -51,7 +51,8 @@ class EndpointStore(Protocol):
         Unavailable."""
 
     def remove(self, tenant: str, endpoint_id: str) -> None:
-        """Raises Unavailable."""
+        """With its circuit: nothing of it is held against one that is registered under its URL later. Raises
+        Unavailable."""
 
 
 @dataclass(frozen=True)

@@ -54,10 +54,11 @@ class _Audience:
     callback: str = ""
 
     @property
-    def ids(self) -> Iterator[str]:
-        yield from (one.id for one in self.registered)
+    def places(self) -> Iterator[tuple[str, str]]:
+        """Each endpoint's id, and its registration."""
+        yield from ((one.id, one.registration) for one in self.registered)
         if self.callback:
-            yield self.callback
+            yield self.callback, ""
 
 
 def redeliver(tenant: str, job_id: str, raw: bytes, post: Post) -> Redelivery | Problem:
@@ -92,7 +93,7 @@ def _audience(job: Job, event: dict[str, Any], wanted: str, post: Post) -> _Audi
         if not found:
             return not_found()
     audience = _Audience(tuple(one for one in found if one.wants(event["event_type"])), callback)
-    if not any(audience.ids):
+    if not any(audience.places):
         what = "this endpoint is disabled, or does not want it" if wanted and found else "nobody is registered for it"
         return wrong_state(job.id, f"There is nowhere to deliver {event['event_type']} to: {what}.")
     return audience
@@ -111,20 +112,21 @@ def _send(job: Job, event: dict[str, Any], audience: _Audience, post: Post) -> R
         known={job.tenant: audience.registered},
     )
     planning.plan(Event(event), planner, notice=post.notice)
-    sent = [_again(messages.key(job.id, one, event["event_id"]), post) for one in audience.ids]
+    sent = [_again(messages.key(job.id, one, event["event_id"]), of, post) for one, of in audience.places]
     return Redelivery(job.id, event["event_id"], tuple(one for one in sent if one is not None))
 
 
-def _again(key: tuple[str, str], post: Post) -> Delivery | None:
-    """As it is now: opened anew, sent sooner, or on its way already. None when it was removed with its job."""
+def _again(key: tuple[str, str], registration: str, post: Post) -> Delivery | None:
+    """As it is now: opened anew, sent sooner, or on its way already. None when it was removed with its job. It may be
+    from a time before its endpoint was removed and registered again: it is for this one now."""
     record = post.deliveries.read(key)
     if record is None:
         return None
     found, now = read(record), post.now()
     if found.is_final:
-        change = changes.reopen(found, now=now, limits=post.limits)
-    elif found.status == PENDING and found.not_before > now:
-        change = changes.hasten(found, now=now, limits=post.limits)
+        change = changes.reopen(found, now=now, limits=post.limits, registration=registration)
+    elif found.status == PENDING and (found.not_before > now or found.registration != registration):
+        change = changes.hasten(found, now=now, limits=post.limits, registration=registration)
     else:
         return found
     match post.deliveries.apply(key, change):

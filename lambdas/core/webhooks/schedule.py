@@ -24,12 +24,12 @@ _AGAIN = frozenset({408, 425, 429})
 
 
 class Kind(Enum):
-    """What an answer means."""
+    """What an answer means, in the words of a receipt where another try follows."""
 
     DELIVERED = "taken"
-    AGAIN = "not now: the whole schedule"
-    GONE = "never again: its endpoint is disabled"
-    REFUSED = "not like this: a few more tries"
+    AGAIN = "not now: again, by the schedule"
+    GONE = "never again"
+    REFUSED = "not like this: again, a few times at most"
 
 
 def kind_of(status: int) -> Kind:

@@ -57,17 +57,25 @@ def run(
         return became(ask, part.state)
     # answers are asked for under the part's own sample; the job's is of jobs without branches
     attempt = Try(replace(job, sample=part.sample), desk.worker, remaining_s, tell, again=part.by != "")
-    return _settled(ask, _One(attempt, ask.branch, by, part), _verdict(attempt, desk, ask.branch))
+    one = _One(attempt, ask.branch, by, part, _tries(desk, job.type, ask.branch))
+    return _settled(ask, one, _verdict(attempt, desk, ask.branch))
 
 
 @dataclass(frozen=True)
 class _One:
-    """One try of a branch. `by`: the invocation; `part`: as it was when the try began."""
+    """One try of a branch. `by`: the invocation; `part`: as it was when the try began; `tries`: how many its task wants
+    in a run, where it has a word of its own."""
 
     attempt: Try
     branch: str
     by: str
     part: Part
+    tries: int | None
+
+    @property
+    def is_last(self) -> bool:
+        """Of those that its task wants. How often it is called at most is Step Functions' to count."""
+        return self.tries is not None and self.part.used + 1 >= self.tries
 
     def now(self, state: str, **over: Any) -> Part:
         cost, at = self.part.cost + self.attempt.bill.cost, self.attempt.worker.now()
@@ -85,6 +93,13 @@ def _open_job(ask: Ask, worker: Worker) -> Job | None:
     job = from_record(record)
     is_of_run = job.run == ask.run == job.parts_run
     return job if is_of_run and job.status in (PENDING, PROCESSING) else None
+
+
+def _tries(desk: Branching, type_: str, name: str) -> int | None:
+    workflow = desk.workflows.get(type_)
+    tasks = {branch.name: branch.task for branch in workflow.branches} if workflow else {}
+    task = desk.worker.tasks.get(tasks.get(name, ""))
+    return task.declaration.retry.max_attempts if task and task.declaration.retry else None
 
 
 def _verdict(attempt: Try, desk: Branching, name: str) -> Given | Wait | Failed:
@@ -126,16 +141,18 @@ def _settled(ask: Ask, one: _One, verdict: Given | Wait | Failed) -> dict[str, s
 
 
 def _is_last(one: _One, verdict: Failed) -> bool:
-    """As for a job: what is no good is asked for anew a few times. How often all else is tried is Step Functions' to
-    count."""
+    """As for a job: what is no good is asked for anew a few times."""
     asked = one.part.sample + one.part.unusable + 1
-    return verdict.final or (verdict.anew != "" and asked >= one.attempt.worker.limits.max_samples)
+    return verdict.final or one.is_last or (verdict.anew != "" and asked >= one.attempt.worker.limits.max_samples)
 
 
 def _put_off(one: _One, verdict: Wait) -> str:
-    """AGAIN where a try was used; a wait that is free raises WaitError."""
+    """AGAIN where a try was used, FAILED where it was the last; a wait that is free raises WaitError."""
     again = one.now(AGAIN, error=verdict.why)
     if not is_free(verdict.why, one.attempt.bill):
+        if one.is_last:
+            why = error("ATTEMPTS_EXHAUSTED", f"{verdict.why['code']}: {verdict.why['message']}")
+            return _written(one, replace(again, state=FAILED, error=why), verdict)
         return _written(one, replace(again, used=one.part.used + 1), verdict)
     state = _written(one, again, verdict) if one.attempt.bill.cost else _told(one, again, verdict)
     if state != AGAIN:
@@ -162,6 +179,6 @@ def _written(one: _One, part: Part, verdict: Given | Wait | Failed) -> str:
         raise TransientError("PART_NOT_RECORDED") from None
     told = {"found": verdict.found} if isinstance(verdict, Given) else reason(verdict)
     attempt.notice(f"branch_{state}", cost_micros=attempt.bill.cost, calls=attempt.bill.calls, **told)
-    if isinstance(verdict, Failed) and verdict.anew == "sample" and one.part.sample == 0 and state == part.state:
-        forget(attempt)
+    if state == part.state:
+        forget(attempt, verdict)
     return state

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lambdas.contracts.names import COMPLETED, DELETED, FAILED, PENDING, PROCESSING
-from lambdas.contracts.workflows import LAST, Workflow
+from lambdas.contracts.workflows import ALL, LAST, Workflow
 from lambdas.core import ids
 from lambdas.core.canonical import canonical
 from lambdas.core.changes import error
@@ -15,7 +15,7 @@ from lambdas.core.job import Job, from_record
 from lambdas.core.policy import Limits
 from lambdas.core.ports import Applied, JobStore, Missing, Notice, Now, Results, Unavailable
 from lambdas.core.workflows import changes, told
-from lambdas.core.workflows.parts import DONE, OPEN, parts_of
+from lambdas.core.workflows.parts import DONE, OPEN, named, parts_of
 from lambdas.core.workflows.stored import part_in
 from lambdas.core.workflows.told import Ask, WaitError
 
@@ -37,12 +37,16 @@ class Collecting:
 
 @dataclass
 class Collected:
-    """The parts by name: what they gave, or why they are missing. `lost`: those that ended without a word. Branches
-    that a deploy has added since the execution was started are not among them: nobody has called those."""
+    """The parts by name: what they gave, or why they are missing. `lost`: those that ended without a word. They are
+    those of this run, whatever a deploy has added, renamed or removed since it was prepared."""
 
     outputs: dict[str, Any] = field(default_factory=dict)
     missing: dict[str, Mapping[str, str]] = field(default_factory=dict)
     lost: int = 0
+
+    @property
+    def called(self) -> set[str]:
+        return {*self.outputs, *self.missing}
 
 
 def collect(ask: Ask, desk: Collecting, about: Callable[[Job], None], lost: Callable[[int], None]) -> dict[str, Any]:
@@ -84,18 +88,17 @@ def _over(job: Job) -> dict[str, Any] | None:
 
 def _collected(job: Job, workflow: Workflow, results: Results) -> Collected:
     collected, parts = Collected(), parts_of(job)
-    for branch in workflow.branches:
-        if branch.name not in parts:
-            continue
-        part = parts[branch.name]
+    declared = [branch.name for branch in workflow.branches if branch.name in parts]
+    for name in (*declared, *sorted(parts.keys() - set(declared))):
+        part = parts[name]
         if part.state != DONE:
-            collected.missing[branch.name] = part.error or CRASHED
+            collected.missing[name] = part.error or CRASHED
             collected.lost += part.state == OPEN
             continue
         try:
-            collected.outputs[branch.name] = part_in(results, job, branch.name, part)
+            collected.outputs[name] = part_in(results, job, name, part)
         except Missing:
-            collected.missing[branch.name] = PART_LOST
+            collected.missing[name] = PART_LOST
     return collected
 
 
@@ -121,17 +124,23 @@ def _concluded(job: Job, workflow: Workflow, collected: Collected, desk: Collect
 
 
 def _shortfall(workflow: Workflow, collected: Collected) -> dict[str, str] | None:
-    """Why the workflow does without a result, if it must."""
-    counted = [name for name in workflow.counted if name in collected.outputs]
-    called = [name for name in workflow.counted if name in collected.outputs or name in collected.missing]
-    needed = max(1, min(workflow.needed, len(called)))
-    maker = workflow.stages[-1][0].name if workflow.result == LAST else None
-    if len(counted) >= needed and (maker is None or maker in collected.outputs):
-        return None
-    said = ", ".join(f"{name} ({why['code']})" for name, why in collected.missing.items())
-    if len(counted) >= needed:
-        return error("PARTS_MISSING", f"{maker}, which makes the result, is missing; missing: {said}")
-    return error("PARTS_MISSING", f"{len(counted)} parts done, {needed} needed; missing: {said}")
+    """Why the workflow does without a result, if it must. A branch that is not declared any more counts: nobody has
+    said that its part may be missing."""
+    counted = collected.called - {branch.name for branch in workflow.branches if branch.may_fail}
+    done = len(counted & collected.outputs.keys())
+    needed = max(1, len(counted) if workflow.partial == ALL else min(workflow.needed, len(counted)))
+    maker = workflow.stages[-1][0].name if workflow.result == LAST else ""
+    if maker and maker not in collected.called:
+        changed = f"the workflow was changed while it ran: {maker}, which makes the result now, was not called"
+        return error("PARTS_MISSING", f"{changed}; retry the job")
+    codes = {name: why["code"] for name, why in collected.missing.items()}
+    if done < needed:
+        return error("PARTS_MISSING", named(f"{done} parts done, {needed} needed; missing: ", codes))
+    if maker in codes:
+        return error(
+            "PARTS_MISSING", named(f"no {maker}, which makes the result; missing: ", {maker: codes[maker], **codes})
+        )
+    return None
 
 
 def _result(workflow: Workflow, collected: Collected) -> Any:

@@ -15,7 +15,7 @@ from lambdas.core.policy import Draw, Limits
 from lambdas.core.protocol import Change
 from lambdas.core.times import Instant
 from lambdas.core.workflows import changes
-from lambdas.core.workflows.parts import waiting
+from lambdas.core.workflows.parts import named, waiting
 from lambdas.core.workflows.ports import EndedBadly, Ending, Succeeded
 
 _CODES: dict[Ending, str] = {
@@ -49,19 +49,19 @@ def _badly(
     job: Job, found: EndedBadly, *, workflow: Workflow, now: Instant, draw: Draw, limits: Limits
 ) -> Change:  # fmt: skip
     waits = waiting(job, workflow.stages) if found.how == "timed out" else {}
-    why = error(_CODES[found.how], f"run {job.run} {found.how}: {_why(found, waits)}")
+    why = error(_CODES[found.how], _why(f"run {job.run} {found.how}: ", found, waits))
     if job.runs + 1 >= workflow.max_runs and not waits:
         return changes.give_up(job, now=now, why=why, limits=limits)
     wait = limits.retry.wait_s(job.runs + 1, job.backoff_ms / 1000, draw)
     return changes.run_again(job, now=now, wait_s=wait, why=why, limits=limits, waited=bool(waits))
 
 
-def _why(found: EndedBadly, waits: Mapping[str, str]) -> str:
+def _why(start: str, found: EndedBadly, waits: Mapping[str, str]) -> str:
     """What it waited for, else its code. With one, the cause is a function's stack trace: the execution's history has
     it, a tenant need not."""
     if waits:
-        return "it waited for " + ", ".join(f"{name} ({code})" for name, code in waits.items())
-    return found.code or found.cause or "it did not say why"
+        return named(f"{start}it waited for ", waits)
+    return start + (found.code or found.cause or "it did not say why")
 
 
 def _said(output: str) -> Any:

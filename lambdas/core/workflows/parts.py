@@ -8,6 +8,7 @@ from typing import Any
 
 from lambdas.contracts.workflows import Branch
 from lambdas.core import times
+from lambdas.core.changes import ERROR_BYTES
 from lambdas.core.job import Job
 from lambdas.core.times import Instant
 
@@ -19,8 +20,9 @@ _SAID = ("by", "cost", "sha", "bytes", "sample", "unusable", "used")
 @dataclass(frozen=True)
 class Part:
     """One branch. `by`: the invocation that wrote it last; `sha`: under which its result lies (`ids.part_key`);
-    `cost`: of this run, in micro-dollars; `sample`: rejected answers; `unusable`: answers that were refused or cut, and
-    never kept; `used`: tries of this run that were no free wait; `error`: its last trouble, {code, message}."""
+    `cost`: of this run, in micro-dollars; `sample`: rejected answers; `unusable`: answers that are not kept, since they
+    were refused or cut, or the task has named them as no good; `used`: tries of this run that were no free wait;
+    `error`: its last trouble, {code, message}."""
 
     state: str = OPEN
     by: str = ""
@@ -65,6 +67,17 @@ def waiting(job: Job, stages: Iterable[Iterable[Branch]]) -> dict[str, str]:
             wait = all(part.state == AGAIN and not part.used for part in left.values())
             return {name: part.error["code"] for name, part in left.items()} if wait else {}
     return {}
+
+
+def named(start: str, codes: Mapping[str, str]) -> str:
+    """An error's text about these branches: as many as it has room for, each whole, and how many more there are."""
+    names = [f"{name} ({code})" for name, code in codes.items()]
+    for shown in range(len(names), 0, -1):
+        rest = f" and {len(names) - shown} more" if shown < len(names) else ""
+        said = f"{start}{', '.join(names[:shown])}{rest}"
+        if len(said.encode()) <= ERROR_BYTES:
+            return said
+    return f"{start}{len(names)}"
 
 
 def _read(entry: Mapping[str, Any]) -> Part:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lambdas.contracts.names import COMPLETED
+from lambdas.contracts.names import FAILED as JOB_FAILED
 from lambdas.core import times
 from lambdas.core.job import Job
 from lambdas.core.workflows.parts import AGAIN, DONE, FAILED, Part, parts_of
@@ -63,6 +65,18 @@ def lines(job: Job) -> list[dict[str, Any]]:
 
 
 def _last(job: Job) -> dict[str, Part]:
+    """What there is to be told of each branch. With its job's end every branch has come to one: what is not done by
+    then, put off or never heard of again, has failed. A cancelled job's branches were only left."""
+    parts = _standing(job)
+    if job.status not in (COMPLETED, JOB_FAILED):
+        return parts
+    return {
+        name: part if part.state == DONE else replace(part, state=FAILED, at=part.at or job.finished_at)
+        for name, part in parts.items()
+    }
+
+
+def _standing(job: Job) -> dict[str, Part]:
     """Of this run. The run of an execution that ended badly is over with it: what its branches had come to by then is
     what there is to be told of a job that has ended so."""
     if job.is_final and job.runs and job.parts_run == job.run - 1:

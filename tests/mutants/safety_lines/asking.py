@@ -127,6 +127,14 @@ LINES = (
         tests=(f"{U_ASKING}::test_bed_09_an_answer_that_did_not_come_to_its_end_is_paid_but_never_kept",),
     ),
     SafetyLine(
+        name="asking: an end that nobody has heard of is paid no more often than one that was cut",
+        file=ASKING,
+        line='    return ModelError("unusable", stop_reason or',
+        without='    return ModelError("transient", stop_reason or',
+        guards="G14: answers that came whole and are no good are asked for `max_samples` times in all",
+        tests=("tests/unit/test_lifetimes.py::test_cost_01_the_calls_of_a_job_that_never_succeeds_are_bounded",),
+    ),
+    SafetyLine(
         name="asking: an answer that did not come to its end is booked",
         file=ASKING,
         line="""\

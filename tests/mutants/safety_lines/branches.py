@@ -47,19 +47,32 @@ LINES = (
     SafetyLine(
         name="branch: answers that are no good are bounded",
         file=BRANCHING,
-        line='    return verdict.final or (verdict.anew != "" and asked >= one.attempt.worker.limits.max_samples)\n',
-        without="    return verdict.final\n",
+        line=' or (verdict.anew != "" and asked >= one.attempt.worker.limits.max_samples)\n',
+        without="\n",
         guards="G14: a branch asks anew only so often",
         tests=(f"{U_BRANCHING}::test_a_second_answer_that_is_no_good_is_the_branchs_end",),
     ),
     SafetyLine(
+        name="branch: a task's own tries are bounded by its policy",
+        file=BRANCHING,
+        line="    return verdict.final or one.is_last or (",
+        without="    return verdict.final or (",
+        guards="COST-01: a task that says it is tried once is tried once, as a job and in a workflow",
+        tests=(f"{U_BRANCHING}::test_a_task_with_a_policy_of_its_own_is_tried_no_more_often_in_a_run",),
+    ),
+    SafetyLine(
+        name="branch: waits that are paid for are tries of its policy, too",
+        file=BRANCHING,
+        line="        if one.is_last:\n",
+        without="        if False:\n",
+        guards="COST-01, N7: what is paid for nothing is bounded by the task's own tries",
+        tests=(f"{U_BRANCHING}::test_a_wait_that_may_have_been_paid_for_nothing_is_one_of_its_tasks_tries",),
+    ),
+    SafetyLine(
         name="branch: a wait that may have been paid for uses a try",
         file=BRANCHING,
-        line="""\
-    if not is_free(verdict.why, one.attempt.bill):
-        return _written(one, replace(again, used=one.part.used + 1), verdict)
-""",
-        without="",
+        line="    if not is_free(verdict.why, one.attempt.bill):\n",
+        without="    if False:\n",
         guards="N7: what is paid for nothing is bounded by the tries",
         tests=(f"{U_BRANCHING}::test_a_wait_that_may_have_been_paid_for_nothing_uses_a_try",),
     ),
@@ -74,7 +87,7 @@ LINES = (
     SafetyLine(
         name="branch: a rejected answer leaves the cache",
         file=BRANCHING,
-        line="        forget(attempt)\n",
+        line="        forget(attempt, verdict)\n",
         without="        pass\n",
         guards="N2: a rejected answer is no negative cache",
         tests=(

@@ -163,10 +163,20 @@ LINES = (
     SafetyLine(
         name="planning: the record's tenant is the event's",
         file=PLANNING,
-        line='if record.get("tenant") != event.envelope["tenant_id"]:',
-        without="if False:",
+        line='    if job and job.get("tenant") != told["tenant_id"]:\n',
+        without="    if False:\n",
         guards="G26: nothing of a tenant is told under another's name",
         tests=(f"{U_PLANNING}::test_an_event_of_another_tenant_than_its_jobs_is_buried_and_tells_nobody",),
+    ),
+    SafetyLine(
+        name="planning: of a deleted job nobody is told",
+        file=PLANNING,
+        line='    if job.get("status") == DELETED:\n',
+        without="    if False:\n",
+        guards="row 9d: nothing is left of a deleted job but its tombstone",
+        tests=(
+            f"{U_PLANNING}::test_of_a_job_that_was_deleted_meanwhile_nobody_is_told_and_nothing_is_left_beside_it",
+        ),
     ),
     SafetyLine(
         name="planning: only who wants it and may be told is told",
@@ -323,6 +333,14 @@ LINES = (
         tests=(f"{U_ATTEMPTING}::test_an_endpoint_that_was_removed_or_disabled_meanwhile_ends_its_deliveries",),
     ),
     SafetyLine(
+        name="attempting: an endpoint that was registered anew is not called for the one before it",
+        file=CALLING,
+        line='        if delivery.registration not in ("", found.registration):\n',
+        without="        if False:\n",
+        guards="what was on its way is gone with the endpoint that it was for",
+        tests=(f"{U_ATTEMPTING}::test_what_was_for_an_endpoint_that_was_removed_is_not_for_the_one_registered_anew",),
+    ),
+    SafetyLine(
         name="attempting: an open circuit is respected",
         file=CALLING,
         line="case Open(until) if not delivery.is_ping:",
@@ -341,10 +359,10 @@ LINES = (
     SafetyLine(
         name="attempting: gone disables the endpoint that said so",
         file=CALLING,
-        line='{"enabled": True, "url": found.url}',
+        line='{"enabled": True, "created_at": found.registration}',
         without='{"enabled": True}',
         guards="WH-09: an endpoint that was registered anew meanwhile stays enabled",
-        tests=(f"{U_ATTEMPTING}::test_gone_does_not_disable_an_endpoint_that_leads_elsewhere_by_now",),
+        tests=(f"{U_ATTEMPTING}::test_gone_does_not_disable_an_endpoint_that_was_registered_anew_meanwhile",),
     ),
     SafetyLine(
         name="attempting: who does not want it is asked a few times only",

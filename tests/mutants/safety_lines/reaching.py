@@ -305,10 +305,20 @@ LINES = (
     SafetyLine(
         name="redelivery: what is under way is left alone",
         file=REDELIVERY,
-        line="    elif found.status == PENDING and found.not_before > now:\n",
+        line="    elif found.status == PENDING and (found.not_before > now or found.registration != registration):\n",
         without="    elif found.not_before > now or found.status != PENDING:\n",
         guards="G6: nobody is replaced who may be calling the endpoint",
         tests=(f"{U_REDELIVERY}::test_what_waits_for_its_next_try_is_sent_at_once_and_what_is_under_way_is_left_alone",),
+    ),
+    SafetyLine(
+        name="redelivery: what was for an endpoint that was removed is for the one registered anew",
+        file=REDELIVERY,
+        line="(found.not_before > now or found.registration != registration)",
+        without="found.not_before > now",
+        guards="what is asked for is sent, whatever it was for before",
+        tests=(
+            f"{U_REDELIVERY}::test_it_goes_to_an_endpoint_that_was_registered_anew_whatever_had_become_of_it",
+        ),
     ),
     SafetyLine(
         name="endpoints: what was removed is not switched",

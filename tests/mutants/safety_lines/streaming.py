@@ -131,6 +131,16 @@ LINES = (
         ),
     ),
     SafetyLine(
+        name="reading: a place behind the end is told as such",
+        file=READING,
+        line="    return texts[1:] if texts else None\n",
+        without="    return texts[1:]\n",
+        guards="who stops at `final` has the text of this job, and not of one that had its id before",
+        tests=(
+            f"{U_READING}::test_a_place_behind_the_end_is_none_of_this_text_which_is_told_from_its_beginning",
+        ),
+    ),
+    SafetyLine(
         name="delete: streamed text goes with its job",
         file=LIFECYCLE,
         line="    office.chunks.delete_all(job_id)\n",

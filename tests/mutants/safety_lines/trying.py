@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.safety_line import SafetyLine
 
-EXECUTION = "core/execution.py"
+EXECUTION, VERDICTS = "core/execution.py", "core/verdicts.py"
 IDS = "core/ids.py"
 U_EXECUTION = "tests/unit/test_execution.py"
 U_FENCE = "tests/unit/test_execution_fence.py"
@@ -96,7 +96,7 @@ LINES = (
     SafetyLine(
         name="try: a rejected answer leaves the cache",
         file=EXECUTION,
-        line="            forget(attempt)\n",
+        line="            forget(attempt, verdict)\n",
         without="            pass\n",
         guards="N2, hole 14: a rejected answer is not served to the tenant's next job",
         tests=(f"{U_FENCE}::test_n2_the_record_says_rejected_before_the_answer_leaves_the_cache",),
@@ -108,24 +108,42 @@ LINES = (
         case Refused(record):
             name = "fenced_out"
             _book_late(attempt, record)
-        case _ if isinstance""",
+        case Applied():
+            forget""",
         without="""\
         case Refused(record) if not isinstance(verdict, Failed):
             name = "fenced_out"
             _book_late(attempt, record)
-        case _ if isinstance""",
+        case _:
+            forget""",
         guards="N2: who has lost its job takes no answer out of the cache",
         tests=(f"{U_FENCE}::test_n2_an_answer_stays_in_the_cache_when_the_writer_was_fenced_out",),
     ),
     SafetyLine(
         name="try: only answers of sample 0 are forgotten",
         file=EXECUTION,
-        line='verdict.anew == "sample" and job.sample == 0:',
-        without="verdict.anew:",
+        line='    if verdict.anew == "sample":\n        return attempt.bill.used if attempt.job.sample == 0 else ()\n',
+        without="    if verdict.anew:\n        return attempt.bill.used\n",
         guards="N2: an unusable answer was never stored, so no other answer is forgotten or paid again",
         tests=(
             f"{U_FENCE}::test_an_unusable_answer_is_asked_for_anew_and_the_tasks_other_answers_are_neither_forgotten_nor_paid_again",
         ),
+    ),
+    SafetyLine(
+        name="try: answers that the task has named leave the cache",
+        file=EXECUTION,
+        line="    return verdict.no_good\n",
+        without="    return ()\n",
+        guards="N2: a bad answer about one piece does not stay for whoever asks next",
+        tests=(f"{U_FENCE}::test_n2_answers_that_are_named_leave_the_cache_alone_and_are_asked_for_anew",),
+    ),
+    SafetyLine(
+        name="try: what another try has left behind is not counted as asked anew",
+        file=VERDICTS,
+        line='anew="unusable" if is_new else "", no_good',
+        without='anew="unusable", no_good',
+        guards="N2: no failure is served from the cache",
+        tests=(f"{U_FENCE}::test_n2_bad_answers_that_a_try_left_behind_when_it_died_do_not_end_the_job",),
     ),
     SafetyLine(
         name="try: what a cancelled job's call cost is booked",

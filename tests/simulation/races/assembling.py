@@ -113,6 +113,7 @@ def hear(store: Store, run: int, how: str, names: tuple[str, ...]) -> str:
         lambda: NOW,
         lambda: 0.5,
         lambda *a, **k: None,
+        lambda seconds: None,
     )
     detail = {"name": ids.execution_name(JOB, run), "input": json.dumps({"job": JOB, "run": run})}
     return core_hear({"detail": detail}, desk, lambda job: None)

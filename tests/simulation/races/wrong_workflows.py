@@ -75,6 +75,8 @@ SAME_EXECUTION = "whoever starts the execution of this job and run starts the on
 _MISTAKEN = properties.MISTAKEN
 _ABOUT_PREPARE = ("prepare: attempt = attempt", "prepare: claim_id = claim_id")
 _ABOUT_ADOPT = ("adopt: attempt = attempt", "adopt: claim_id = claim_id")
+_ABOUT_COLLECT = ("collect effect: status = COMPLETED", "collect effect: result_key = result_key")
+_ASSEMBLED = "only a completed job has a result's key, and here every collector of a run assembles the same"
 _LATE = {"cancel": 1, "retry": 1}
 
 # what becomes of the protocol without each clause of rows 13 and 14
@@ -103,7 +105,8 @@ REVIEWED_WORK: dict[str, Needed | Needless] = {
     "late_part effect: booked_by.:branch = by": Needless("the model's branch reads what was booked and books at once"),
     "collect: status in PENDING/PROCESSING": Needed(properties.OVERWRITTEN, {"cancel": 1, "slow": 1}),
     "collect: run = run": Needed(workflows.OTHER_RUN, {"slow": 1, **_LATE}),
-    "collect effect: status = COMPLETED": Needed(_MISTAKEN, {"unheard": 1, "delete": 1}),
+    _ABOUT_COLLECT[0]: Needed(_MISTAKEN, {"unheard": 1, "delete": 1}, (_ABOUT_COLLECT[1],), _ASSEMBLED),
+    _ABOUT_COLLECT[1]: Needed(_MISTAKEN, {"unheard": 1, "delete": 1}, (_ABOUT_COLLECT[0],), _ASSEMBLED),
     "collect effect: run = run": Needless("what is completed stays so: the end of another run comes to nobody's"),
     "fall_short: status in PENDING/PROCESSING": Needed(
         properties.OVERWRITTEN, {"permanent": 1, "cancel": 1, "slow": 1}
