@@ -49,13 +49,22 @@ def load(context: Mapping[str, Any], region: str | None = None, priced: Containe
 
 def _collect(context: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Name of the environment and its settings as written, later ones over earlier ones."""
-    common, environments = (context.get(key, {}) for key in ("settings", "environments"))
+    common, environments = (_object(context.get(key, {}), key) for key in ("settings", "environments"))
     env = context.get("env", DEFAULT_ENVIRONMENT)
-    if env not in environments:
+    if not isinstance(env, str) or env not in environments:
         known = ", ".join(sorted(environments)) or "none"
         raise SettingsError(f'unknown environment {env!r}: cdk.json has {known}; add it to "environments" there')
     spoken = {name: _word(value) for name, value in context.items() if _SETTING.fullmatch(name)}
-    return env, {**common, **environments[env], **{k: v for k, v in spoken.items() if k not in _OURS}}
+    own = _object(environments[env], f"environments.{env}")
+    return env, {**common, **own, **{k: v for k, v in spoken.items() if k not in _OURS}}
+
+
+def _object(value: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise SettingsError(
+            f"{where} in cdk.json must be an object of settings, {{}} for none, not {json.dumps(value)}"
+        )
+    return value
 
 
 def _word(value: Any) -> Any:

@@ -6,13 +6,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from infra.settings import Settings
-from infra.workflow_definition import MORE_TRIES, STARTING_S
+from infra.workflow_definition import GROWING, MORE_TRIES, STARTING_S, WAIT_S
 from lambdas.contracts import workflows
 from lambdas.contracts.validation import compile_schema
 from lambdas.contracts.workflows import Workflow
 
 LEASE_MARGIN_S = 60  # of a job's lease, beyond its state machine's timeout: lambdas/core/workflows/changes.py
 CALLS_MAX = 6  # of the model, for one question of one job, whatever dies and however often
+EVENTS_MAX = 24_000  # of the 25,000 of an execution's history; the rest are those of its states
+EVENTS_OF_CALL = 3  # scheduled, started, failed
 MOST = 12  # ARNs of 142 characters at most: a rule's pattern, in which all of them stand, may have 2,048
 _ARN = 62  # arn:aws-us-gov:states:us-gov-west-1:<account>:stateMachine:, the longest
 _NAME = 38  # what CloudFormation makes of a type: `WorkflowsMachines` before it, 8 and 13 behind, 80 in all
@@ -39,6 +41,7 @@ def problems(settings: Settings, folder: Path | None = None) -> Iterator[str]:
     yield from _schemas(declared)
     yield from _calls(declared)
     yield from _times(settings, declared)
+    yield from _histories(declared)
 
 
 def pascal(type_: str) -> str:
@@ -71,6 +74,19 @@ def _calls(declared: Mapping[str, Workflow]) -> Iterator[str]:
             yield (
                 f"max_runs of {type_} ({workflow.max_runs}) must be at most {CALLS_MAX // tries}: a branch is tried "
                 f"{tries} times in each run, and one question could be paid {tries * workflow.max_runs} times"
+            )
+
+
+def _histories(declared: Mapping[str, Workflow]) -> Iterator[str]:
+    """Step Functions ends an execution with the last event that its history has room for, and that is no timeout: all
+    its branches may wait at once, for as long as it runs."""
+    for type_, workflow in declared.items():
+        calls = workflow.timeout_s // WAIT_S + GROWING + MORE_TRIES + 1
+        if EVENTS_OF_CALL * calls * len(workflow.branches) > EVENTS_MAX:
+            most = (EVENTS_MAX // (EVENTS_OF_CALL * len(workflow.branches)) - GROWING - MORE_TRIES - 1) * WAIT_S
+            yield (
+                f"timeout_s of {type_} ({workflow.timeout_s}) must be at most {most}: with {len(workflow.branches)} "
+                f"branches that wait for so long its history would have more than the {EVENTS_MAX} events that it may"
             )
 
 

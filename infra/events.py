@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
+from aws_cdk import Annotations
 from aws_cdk import aws_apigatewayv2 as http
 from aws_cdk import aws_iam as iam
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
@@ -13,8 +15,10 @@ from infra import sources
 from infra.api import Api
 from infra.queues import Queues
 from infra.settings import Settings
-from lambdas.contracts import names
+from lambdas.contracts import names, workflows
 from lambdas.contracts.sources import Source
+
+_TASKS = Path(__file__).resolve().parents[1] / "lambdas" / "tasks"
 
 
 class Events(Construct):
@@ -34,12 +38,21 @@ class Events(Construct):
         if binary:
             self._through_accept(binary)
         if declared:
+            self._warn_of_tasks(declared)
             api.stage.route_settings = {_key(name): _throttle(source) for name, source in declared.items()}
+
+    def _warn_of_tasks(self, declared: Mapping[str, Source]) -> None:
+        """No refusal: a source may be declared before its task is there, and its events can be brought back."""
+        known = workflows.task_types(_TASKS) | workflows.load()[0].keys()
+        for name, source in declared.items():
+            if source.task not in known:
+                text = f"sources.{name}.task: {source.task} is neither in lambdas/tasks nor in lambdas/workflows"
+                Annotations.of(self).add_warning_v2(f"neverdrop:{name}:task", f"{text}: its events become dead letters")
 
     def _door(self) -> iam.Role:
         role = iam.Role(
             self,
-            "Door",
+            sources.DOOR,
             assumed_by=iam.ServicePrincipal("apigateway.amazonaws.com"),
             description="What API Gateway may do for events: put them into the inbox",
         )
@@ -49,7 +62,7 @@ class Events(Construct):
     def _integration(self, name: str, source: Source, role: iam.Role) -> http.CfnIntegration:
         integration = http.CfnIntegration(
             self,
-            f"{_pascal(name)}Inbox",
+            sources.integration_id(name),
             api_id=self._api.http_api.api_id,
             integration_type="AWS_PROXY",
             integration_subtype="SQS-SendMessage",
@@ -85,7 +98,7 @@ class Events(Construct):
     def _route(self, name: str, integration: http.CfnIntegration) -> None:
         route = http.CfnRoute(
             self,
-            _pascal(name),
+            sources.route_id(name),
             api_id=self._api.http_api.api_id,
             route_key=_key(name),
             authorization_type="NONE",
@@ -100,7 +113,3 @@ def _key(name: str) -> str:
 
 def _throttle(source: Source) -> dict[str, int]:
     return {"ThrottlingRateLimit": source.rate, "ThrottlingBurstLimit": source.burst}
-
-
-def _pascal(name: str) -> str:
-    return "".join(part.capitalize() for part in name.split("-"))

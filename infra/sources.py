@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from infra.tenants import TENANT
 from lambdas.contracts import names, sources
@@ -15,6 +16,9 @@ from lambdas.contracts.sources import Source
 
 MAX_BYTES = 2200  # of the 4 KB that Lambda gives a function's whole environment: the sweep's has most beside them
 ATTRIBUTES_MAX = 512  # characters that API Gateway takes for one parameter of an integration
+DOOR = "Door"  # the construct that all routes of sources share
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_URLS = ("http_event_list",)  # plug-ins that ask at a `url`
 _PLUGINS = Path(__file__).resolve().parents[1] / "lambdas" / "sources"
 NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 
@@ -63,9 +67,19 @@ def binary(declared: Mapping[str, Source]) -> dict[str, Source]:
     return {name: source for name, source in declared.items() if source.binary}
 
 
+def route_id(name: str) -> str:
+    """`crm` as its route is named among the constructs, and so in the stack: a deployed one keeps its name."""
+    return "".join(part.capitalize() for part in name.split("-"))
+
+
+def integration_id(name: str) -> str:
+    return f"{route_id(name)}Inbox"
+
+
 def problems(declared: Declared) -> Iterator[str]:
     """What is wrong with the declarations, each with what to do."""
     wrong = [f"sources.{name}{said}" for name, one in declared.items() for said in _wrong(name, one)]
+    wrong = wrong or list(_clashes(read(declared)))
     yield from wrong
     if wrong:
         return
@@ -75,6 +89,16 @@ def problems(declared: Declared) -> Iterator[str]:
             f"sources takes {size} bytes, and a function's environment has room for {MAX_BYTES} of them: "
             "shorten names, or deploy a second environment for some of them"
         )
+
+
+def _clashes(declared: Mapping[str, Source]) -> Iterator[str]:
+    """Those that the stack could not tell apart. What goes through `accept` has constructs of another kind."""
+    named = {DOOR: "what all sources share"}
+    for name in (name for name, source in declared.items() if not source.binary):
+        for construct in (route_id(name), integration_id(name)):
+            other = named.setdefault(construct, f"sources.{name}")
+            if other != f"sources.{name}":
+                yield f"sources.{name} and {other} would both be named {construct} in the stack: name one otherwise"
 
 
 def _wrong(name: str, one: Any) -> Iterator[str]:
@@ -119,11 +143,25 @@ def _value(name: str, value: Any) -> Iterator[str]:
 
 def _list(value: Mapping[str, Any]) -> Iterator[str]:
     """The plug-in knows the rest; the token is a secret that the sweep is permitted to read."""
+    if value.get("plugin") in _URLS and not _is_asked(value.get("url")):
+        yield f".list.url is {value.get('url')!r}, but must be the list's address, https://…"
     if value.get("plugin") not in _plugins():
         yield f'.list must name its plugin: {{"plugin": …}}, one of {", ".join(_plugins()) or "none"} (lambdas/sources)'
     pattern, meaning = _PATTERNS["secret"]
     if "token" in value and not re.fullmatch(pattern, str(value["token"])):
         yield f".list.token is {value['token']!r}, but must be {meaning}"
+
+
+def _is_asked(url: Any) -> bool:
+    """As lambdas/sources/fetching.py asks: encrypted, or this very machine."""
+    if not isinstance(url, str) or not re.fullmatch(r"[!-~]+", url):
+        return False
+    try:
+        parts = urlsplit(url)
+        host, _port = parts.hostname, parts.port
+    except ValueError:
+        return False
+    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK))
 
 
 def _plugins() -> list[str]:

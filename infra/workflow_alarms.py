@@ -20,7 +20,7 @@ def watch(alarms: Alarms, workflows: Workflows, *, retried: Mapping[str, Functio
         "PartsLost",
         lost,
         1,
-        "Branches of workflows ended without a word: their function was killed each time, or could not start.",
+        "Branches of workflows ended without a word: their function was killed each time.",
     )
     for name, function in retried.items():
         _watch_tries(alarms, name, function)

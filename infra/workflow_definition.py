@@ -48,6 +48,7 @@ WAITS = (
     "Runtime.HandlerNotFound",
     "Runtime.UserCodeSyntaxError",
 )
+GROWING = 8  # waits, until they are as long as they may be
 MORE_TRIES = 2  # of a branch, after its first
 WAIT_S = 150  # of the longest waits on average, by full jitter: anything from 0 to 300
 
@@ -86,9 +87,9 @@ def definition(
 
 def patience(workflow: Workflow) -> int:
     """How often a wait is repeated: until time ends the execution, not a count. What ends so is run again, and finds
-    what is there; a branch that gave up would be missing for good. Eight waits grow up to the longest. Waits are drawn:
+    what is there; a branch that gave up would be missing for good. A few grow up to the longest. Waits are drawn:
     so many that none of forty branches is through before its time, however short it draws."""
-    return 2 * (-(-workflow.timeout_s // WAIT_S) + 8) + 24
+    return 2 * (-(-workflow.timeout_s // WAIT_S) + GROWING) + 24
 
 
 def _stage_name(number: int, stage: Sequence[Branch]) -> str:

@@ -69,12 +69,13 @@ class Trouble(Enum):
 
 
 class Troubles:
-    """The troubles of the next calls, by the name of the call (or of the rule that it applies)."""
+    """The troubles of the next calls, by the name of the call (or of the rule that it applies). None: this one has
+    none."""
 
     def __init__(self) -> None:
-        self._next: dict[str, deque[Trouble]] = defaultdict(deque)
+        self._next: dict[str, deque[Trouble | None]] = defaultdict(deque)
 
-    def add(self, name: str, *troubles: Trouble) -> None:
+    def add(self, name: str, *troubles: Trouble | None) -> None:
         self._next[name].extend(troubles)
 
     def take(self, *names: str) -> Trouble | None:
@@ -98,6 +99,7 @@ class FakeJobStore:
         self.calls: list[str] = []
         self.troubles = Troubles()
         self.broken: set[str] = set()  # jobs that no call can read or write
+        self.spoilt: set[str] = set()  # jobs whose record holds what no writer of ours puts there
         self.before = before
 
     def _called(self, name: str) -> None:
@@ -163,11 +165,14 @@ class FakeJobStore:
         trouble = self.troubles.take("read")
         if trouble or job_id in self.broken:
             raise _raised(trouble or Trouble.REFUSED, "read")
+        if job_id in self.spoilt:
+            raise UnreadableRecord(f"{job_id}: a record holds no attribute of kind NULL")
         return copy.deepcopy(self.records.get(job_id))
 
     def read_many(self, job_ids: Sequence[str]) -> list[Record]:
         self._called("read_many")
-        return [copy.deepcopy(self.records[job_id]) for job_id in job_ids if job_id in self.records]
+        found = [job_id for job_id in job_ids if job_id in self.records and job_id not in self.spoilt]
+        return [copy.deepcopy(self.records[job_id]) for job_id in found]
 
     def due(self, shard: str, before: datetime, after: tuple[str, str] | None, limit: int) -> list[tuple[str, str]]:
         self._called("due")

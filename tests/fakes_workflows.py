@@ -29,7 +29,8 @@ def parts(*states: str, branches: tuple[str, ...] = BRANCHES) -> dict[str, Any]:
     told: dict[str, Any] = {branch: {"state": "open"} for branch in branches}
     for n, (branch, state) in enumerate(zip(branches, states, strict=False)):
         why = {"error": {"code": "MODEL_PERMANENT", "message": "no"}} if state in ("failed", "again") else {}
-        told[branch] = {"state": state, "by": f"try {n}", "at": times.text(later(n)), **why}
+        used = {"used": 1} if state == "again" else {}
+        told[branch] = {"state": state, "by": f"try {n}", "at": times.text(later(n)), **used, **why}
     return told
 
 

@@ -96,7 +96,7 @@ class Client:
 
     def job(self, job_id: str, *, wait_s: int | None = None) -> Job:
         """As it stands; with `wait_s` (at most 20) the answer is held until it has ended."""
-        return self._job(job_id, wait_s)
+        return _job_in(self._http.ask(_asking(job_id, wait_s)))
 
     def wait(
         self, job_id: str, timeout: float | None = None, *, on_progress: Callable[[Progress], None] | None = None
@@ -170,24 +170,27 @@ class Client:
         """As it stands, the answer held for so long at most. `seen`: how it stood before."""
         job_id = seen["job_id"]
         if until is None:
-            return self._job(job_id, held_s, patience_s=PATIENCE_S)
+            return _job_in(self._http.ask(_asking(job_id, held_s), patience_s=PATIENCE_S))
         left = max(0.0, until - time.monotonic())
         held_s = min(held_s, max(0, int(left - LEAST_S)))  # what is held to the very end may come too late
         try:
-            return self._job(job_id, held_s, within_s=left)
+            return _job_in(self._http.ask_within(_asking(job_id, held_s), left))
         except (NoAnswer, Unavailable) as error:
             if time.monotonic() < until:  # it does not pass
                 raise
             raise NotYet(seen, error) from None
 
-    def _job(self, job_id: str, wait_s: int | None, *, patience_s: float = 0.0, within_s: float | None = None) -> Job:
-        request = Request("GET", path_of("jobs", job_id), {"wait": wait_s})
-        answer = self._http.ask(request, patience_s=patience_s, within_s=within_s)
-        return cast("Job", json_of(answer, "job_id", "status"))
-
     def _change(self, job_id: str, what: str, *, repeatable: bool = True) -> Accepted:
         request = Request("POST", path_of("jobs", job_id, what), repeatable=repeatable)
         return cast("Accepted", json_of(self._http.ask(request), "status"))
+
+
+def _asking(job_id: str, wait_s: int | None) -> Request:
+    return Request("GET", path_of("jobs", job_id), {"wait": wait_s})
+
+
+def _job_in(answer: httpx.Response) -> Job:
+    return cast("Job", json_of(answer, "job_id", "status"))
 
 
 def _completed(job: Job) -> Job:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import random
 import re
@@ -24,6 +23,7 @@ LEAST_S = 1.0  # for an attempt, however little time there is: an answer needs s
 ATTEMPTS, FETCH_ATTEMPTS = 5, 3
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 WHOSE = "is it one of Neverdrop?"
+CLOSED = "this client was closed"
 _NEVER_WRITTEN = (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL, UnicodeEncodeError)
 PASSING = {500, 502, 503, 504}  # API Gateway answers 500 and 503 for functions that died or were throttled
 
@@ -75,28 +75,38 @@ class Http:
         *,
         attempts: int = ATTEMPTS,
         patience_s: float = 0.0,
-        within_s: float | None = None,
         pause: Callable[[float], None] | None = None,
     ) -> httpx.Response:
         """The answer, if it is one that Neverdrop gives. What is throttled or fails in passing is asked again, longer
-        apart each time, until it was asked so often and for so long. `within_s`: as often as there is time for, and
-        then it is over, also for an attempt that nobody answers. `pause`: what to do instead of sleeping."""
-        if within_s is not None:
-            attempts, patience_s = 1, within_s
-        if self._client.is_closed:
-            raise BadArgument("this client was closed")
-        message, asked_before = written(request), False
+        apart each time, until it was asked so often and for so long. `pause`: what to do instead of sleeping."""
+        return self._asked(request, attempts, patience_s, pause or time.sleep)
+
+    def ask_within(self, request: Request, seconds: float) -> httpx.Response:
+        """The same, as often as there is time for; then it is over, also for an attempt that nobody answers."""
+        return self._asked(request, 1, seconds, time.sleep, ends=True)
+
+    def _asked(
+        self,
+        request: Request,
+        attempts: int,
+        patience_s: float,
+        pause: Callable[[float], None],
+        *,
+        ends: bool = False,
+    ) -> httpx.Response:
+        """`ends`: no attempt takes longer than there is patience left."""
+        message, asked_before, attempt = written(request), False, 0
         until = time.monotonic() + patience_s
-        for attempt in itertools.count(1):
-            outcome = self._once(request, message, None if within_s is None else until - time.monotonic())
+        while True:
+            attempt += 1
+            outcome = self._once(request, message, until - time.monotonic() if ends else None)
             if isinstance(outcome, httpx.Response):
                 return outcome
             left_s = until - time.monotonic() if attempt >= attempts else LONGEST_PAUSE_S
             if not outcome.passes or left_s <= 0:
                 raise _repeated(outcome.error) if asked_before else outcome.error
             asked_before = asked_before or outcome.maybe_done
-            self._rest(outcome, attempt, left_s, pause or time.sleep)
-        raise AssertionError("unreachable")
+            self._rest(outcome, attempt, left_s, pause)
 
     def _rest(self, trouble: _Trouble, attempt: int, most_s: float, pause: Callable[[float], None]) -> None:
         """Between two attempts."""
@@ -107,6 +117,9 @@ class Http:
         pause(seconds)
 
     def _once(self, request: Request, message: Written, left_s: float | None) -> httpx.Response | _Trouble:
+        """Whoever hears of a retry, or another thread, may have closed the client meanwhile."""
+        if self._client.is_closed:
+            return _Trouble(BadArgument(CLOSED))
         try:
             answer = self._client.request(
                 message.method, self.url + message.target, content=message.content, headers=message.headers,
@@ -116,6 +129,10 @@ class Http:
             return _Trouble(BadArgument(UNWRITABLE))  # their messages may have a secret
         except httpx.HTTPError as error:
             return _unanswered(error, self.url, repeatable=request.repeatable)
+        except RuntimeError:  # httpx's own word for it
+            if not self._client.is_closed:
+                raise
+            return _Trouble(BadArgument(CLOSED))
         if answer.status_code >= 400:
             return _refused(answer, repeatable=request.repeatable)
         if not request.is_answer(answer.status_code):
@@ -189,6 +206,9 @@ def _after(answer: httpx.Response) -> float | None:
 
 
 def _repeated(error: NeverdropError) -> NeverdropError:
+    """Of a request that may have been carried out before."""
+    if isinstance(error, BadArgument):
+        return NoAnswer(str(error), in_doubt=False)
     if isinstance(error, Refused):
         error.asked_before = True
     if isinstance(error, Conflict):

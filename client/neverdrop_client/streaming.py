@@ -47,7 +47,9 @@ class Stream(Iterator[Event]):
         self._is_whole = False
         try:
             self._closing.check()
-            return next(self._events)
+            event = next(self._events)
+            self._closing.check()  # it may have been closed while an answer was under way
+            return event
         except Closed:
             self._events.close()
             raise StopIteration from None

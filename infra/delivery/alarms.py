@@ -15,6 +15,10 @@ from infra.delivery.template import CannotTell, Resource, Template, dig, listed,
 ALARM = "AWS::CloudWatch::Alarm"
 COMPOSITE = "AWS::CloudWatch::CompositeAlarm"
 VISIBLE = "ApproximateNumberOfMessagesVisible"
+LATEST_S = 3600
+"""A letter is told of within the hour."""
+_COUNTS = ("", "Average", "Maximum", "Minimum", "Sum")  # SampleCount counts reports, not letters
+_MANAGED_KEY = "alias/aws/sns"  # its policy cannot be changed, and lets no CloudWatch in
 _CHANGES = re.compile(r"\b(DIFF|DIFF_TIME|RATE)\s*\(")  # quiet again while letters still lie there
 
 
@@ -25,6 +29,8 @@ class _Watch:
     metric: str
     queue: Resource
     expression: str
+    statistic: str
+    period_s: int
 
 
 def alarmed(template: Template, queue: Resource) -> Iterator[Problem]:
@@ -57,15 +63,31 @@ def _fault(template: Template, alarm: Resource, watch: _Watch) -> str:
         return f"watches {watch.metric}"
     if _CHANGES.search(watch.expression):
         return "sees only changes"
+    if watch.statistic not in _COUNTS:
+        return f"looks at {watch.statistic}"
+    late = watch.period_s * _periods(template, alarm)
+    if late > LATEST_S:
+        return f"fires only after {late} s"
+    if not _crosses(template, alarm):
+        return f"fires at {template.text(alarm.get('ComparisonOperator'))} {_threshold(template, alarm):g}"
+    if not tells(template, alarm):
+        return "has no action that CloudWatch can carry out"
+    return ""
+
+
+def _periods(template: Template, alarm: Resource) -> int:
+    """How many have to be above the threshold: M of N, or all."""
+    periods = template.number(alarm.get("EvaluationPeriods"), 1)
+    return template.number(alarm.get("DatapointsToAlarm"), periods)
+
+
+def _crosses(template: Template, alarm: Resource) -> bool:
+    """Whether the first letter is above the threshold, and none is not."""
     above = template.text(alarm.get("ComparisonOperator"))
     threshold = _threshold(template, alarm)
-    if not (above == "GreaterThanOrEqualToThreshold" and 0 < threshold <= 1) and not (
-        above == "GreaterThanThreshold" and 0 <= threshold < 1
-    ):
-        return f"fires at {above} {threshold:g}"
-    if not tells(template, alarm):
-        return "has no action"
-    return ""
+    if above == "GreaterThanOrEqualToThreshold":
+        return 0 < threshold <= 1
+    return above == "GreaterThanThreshold" and 0 <= threshold < 1
 
 
 def _threshold(template: Template, alarm: Resource) -> float:
@@ -79,27 +101,49 @@ def _threshold(template: Template, alarm: Resource) -> float:
 def tells(template: Template, alarm: Resource) -> bool:
     """By an action of its own, or as part of a composite alarm that has one."""
     enabled = alarm.get("ActionsEnabled") is None or template.flag(alarm.get("ActionsEnabled"))
-    if enabled and listed(alarm.get("AlarmActions")):
+    if enabled and _is_heard(template, alarm):
         return True
     name = text_of(alarm.get("AlarmName"))
     for composite in template.of(COMPOSITE):
         rule = composite.get("AlarmRule")
         named = alarm.id in names_in(rule) or (bool(name) and name in text_of(rule))
-        if named and listed(composite.get("AlarmActions")):
+        if named and _is_heard(template, composite):
             return True
     return False
+
+
+def _is_heard(template: Template, alarm: Resource) -> bool:
+    """Whether one of its actions is none that must fail."""
+    return any(not _is_sealed(template, action) for action in listed(alarm.get("AlarmActions")))
+
+
+def _is_sealed(template: Template, action: Any) -> bool:
+    """A topic under a key that CloudWatch cannot use."""
+    try:
+        topic = template.follow(action)
+    except CannotTell:
+        return False  # of somebody else
+    return text_of(topic.get("KmsMasterKeyId")).endswith(_MANAGED_KEY)
 
 
 def _watches(template: Template, alarm: Resource) -> Iterator[_Watch]:
     """Every queue metric that an alarm looks at. Raises CannotTell."""
     metrics = listed(alarm.get("Metrics"))
     expression = " ".join(text_of(dig(one, "Expression")) for one in metrics)
-    for one in [alarm.properties, *(dig(metric, "MetricStat", "Metric") for metric in metrics)]:
-        if one is None or dig(one, "Namespace") != "AWS/SQS":
+    stats = [dig(one, "MetricStat") for one in metrics]
+    for one in (alarm.properties, *(stat for stat in stats if stat is not None)):
+        metric = one if one is alarm.properties else dig(one, "Metric")
+        if dig(metric, "Namespace") != "AWS/SQS":
             continue
-        queue = _queue(template, dig(one, "Dimensions"))
+        queue = _queue(template, dig(metric, "Dimensions"))
         if queue is not None:
-            yield _Watch(template.text(dig(one, "MetricName")), queue, expression)
+            yield _Watch(
+                template.text(dig(metric, "MetricName")),
+                queue,
+                expression,
+                template.text(dig(one, "Statistic") or dig(one, "Stat")),
+                template.number(dig(one, "Period"), 60),
+            )
 
 
 def _queue(template: Template, dimensions: Any) -> Resource | None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from infra.delivery.findings import Problem, Rule
-from infra.delivery.sources import MAPPING, source_of
+from infra.delivery.queues import is_fifo
+from infra.delivery.sources import MAPPING, QUEUE, queue_of, source_of
 from infra.delivery.template import FUNCTION, CannotTell, Resource, Template, listed
 
 MOST_CONCURRENCY = 1000
+MOST_AT_ONCE = 10
+MOST_IN_A_WINDOW = 10_000
 
 
 def batch_failures(template: Template, mapping: Resource) -> Iterator[Problem]:
@@ -21,6 +24,45 @@ def batch_failures(template: Template, mapping: Resource) -> Iterator[Problem]:
             mapping,
             "one item that fails brings back its whole batch, also what was done",
             "set FunctionResponseTypes to [ReportBatchItemFailures], and let the function name what failed",
+        )
+
+
+def batch_size(template: Template, mapping: Resource) -> Iterator[Problem]:
+    """What AWS accepts of a queue: more than ten messages have to be gathered, and FIFO queues gather none."""
+    size = template.number(mapping.get("BatchSize"), MOST_AT_ONCE)
+    queue = queue_of(template, mapping) if size > MOST_AT_ONCE else None
+    if queue is None:
+        return
+    gathers = template.number(mapping.get("MaximumBatchingWindowInSeconds"), 0) > 0 and not is_fifo(template, queue)
+    most = MOST_IN_A_WINDOW if gathers else MOST_AT_ONCE
+    if size > most:
+        yield Problem(
+            mapping,
+            f"BatchSize is {size}, which AWS refuses here",
+            f"set it to {most} or less, or, above {MOST_AT_ONCE} and for a standard queue, "
+            "MaximumBatchingWindowInSeconds to 1 or more",
+        )
+
+
+def enabled(template: Template, mapping: Resource) -> Iterator[Problem]:
+    """A mapping is enabled unless it says otherwise."""
+    if mapping.get("Enabled") is not None and not template.flag(mapping.get("Enabled")):
+        yield Problem(
+            mapping,
+            "it is disabled: what it is to read lies there until it expires",
+            "remove Enabled, or set it to true",
+        )
+
+
+def one_reader(template: Template, queue: Resource) -> Iterator[Problem]:
+    """Each message goes to one of the readers, by chance; one that filters it away deletes it."""
+    readers = [one for one in template.of(MAPPING) if template.means(one.get("EventSourceArn"), queue)]
+    functions = dict.fromkeys(template.function(one.get("FunctionName")).id for one in readers if len(readers) > 1)
+    if len(functions) > 1:
+        yield Problem(
+            queue,
+            f"{', '.join(functions)} read from it, and each message goes to one of them by chance",
+            "give each function a queue of its own, behind a topic",
         )
 
 
@@ -85,6 +127,9 @@ def _limit(template: Template, mapping: Resource) -> int | None:
 
 RULES = (
     Rule("batch-failures", (MAPPING,), batch_failures),
+    Rule("batch-size", (MAPPING,), batch_size),
+    Rule("mapping-enabled", (MAPPING,), enabled),
+    Rule("one-reader", (QUEUE,), one_reader),
     Rule("concurrency", (MAPPING,), concurrency),
     Rule("reserved-concurrency", (FUNCTION,), reserved),
 )

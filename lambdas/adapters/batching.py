@@ -56,10 +56,8 @@ def batches(messages: Sequence[Message], batch_bytes: int) -> Iterator[list[int]
 
 
 def size_of(message: Message) -> int:
-    """Bytes that count against a limit: the body, and name, type and value of each attribute."""
-    kind = len("String")
-    attributes = sum(len(name.encode()) + kind + len(value.encode()) for name, value in message.attributes.items())
-    return len(message.body.encode()) + attributes
+    """Bytes that count against a limit."""
+    return message.size
 
 
 def string_attributes(message: Message) -> dict[str, dict[str, str]]:

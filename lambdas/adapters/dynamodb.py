@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -27,6 +28,7 @@ from lambdas.core.times import Instant
 
 BATCH_GET_MAX = 100
 WRITERS = 8
+PAUSES_S = (0.05, 0.1, 0.2, 0.4)  # before keys that the table kept back are asked for again
 
 
 class DynamoJobStore:
@@ -65,15 +67,21 @@ class DynamoJobStore:
         return [found[job_id] for job_id in job_ids if job_id in found]
 
     def _batch_get(self, keys: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Given up only by rounds that bring nothing: a busy table tells a part at a time."""
         items: list[dict[str, Any]] = []
-        with as_unavailable("reading jobs"):
-            for _ in range(5):
+        in_vain = iter(PAUSES_S)
+        while True:
+            asked = len(keys)
+            with as_unavailable("reading jobs"):
                 answer = self._client.batch_get_item(RequestItems={self._table: {"Keys": keys}})
-                items += _readable(answer.get("Responses", {}).get(self._table, []))
-                keys = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", [])
-                if not keys:
-                    return items
-        raise Unavailable("reading jobs: the table keeps back what was asked", unknown=False)
+            items += _readable(answer.get("Responses", {}).get(self._table, []))
+            keys = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", [])
+            if not keys:
+                return items
+            pause_s = next(in_vain, None) if len(keys) >= asked else PAUSES_S[0]
+            if pause_s is None:
+                raise Unavailable("reading jobs: the table keeps back what was asked", unknown=False, throttled=True)
+            time.sleep(pause_s)
 
     def due(self, shard: str, before: Instant, after: tuple[str, str] | None, limit: int) -> list[tuple[str, str]]:
         items = self._records.query(

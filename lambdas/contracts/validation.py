@@ -6,15 +6,17 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cache
 from importlib import resources
 from typing import Any
+from urllib.parse import urlsplit
 
 import fastjsonschema
 
 from lambdas.contracts.strict_json import pointer
 
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
 
@@ -27,13 +29,38 @@ def _is_date_time(text: str) -> bool:
     return _RFC_3339.fullmatch(text) is not None
 
 
+def _is_date(text: str) -> bool:
+    """A day that there is; `fromisoformat` alone would take week dates and days without hyphens."""
+    if _DAY.fullmatch(text) is None:
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_uri(text: str) -> bool:
+    """With a scheme, and with a host that can be read where one is announced by `//`; a file may be without."""
+    if _URI.fullmatch(text) is None:
+        return False
+    try:
+        parts = urlsplit(text)
+        host, _port = parts.hostname, parts.port
+    except ValueError:
+        return False
+    return bool(host) or parts.scheme == "file" or not text.partition(":")[2].startswith("//")
+
+
+# RFC 3986: of what is beyond ASCII, and of what it calls unsafe, a URI has only the percent-encoded form
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+")
 # The formats that our schemas may use. The library knows more, checks some of them loosely and ignores unknown ones.
 FORMATS: Mapping[str, str | Callable[[str], bool]] = {
     "date-time": _is_date_time,
     "uuid": r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z",
-    "email": r"^[^@\s,;<>\"]+@[^@\s,;<>\"]+\.[^@\s,;<>\".]+\Z",
-    "uri": r"^[A-Za-z][A-Za-z0-9+.-]*:\S+\Z",
-    "date": r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])\Z",
+    "email": r"^[^@\s,;<>\"]+@([^@\s,;<>\".]+\.)+[^@\s,;<>\".]+\Z",
+    "uri": _is_uri,
+    "date": _is_date,
 }
 
 

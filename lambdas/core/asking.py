@@ -29,8 +29,8 @@ REFUSING = ("content_filtered", "guardrail_intervened")
 
 @dataclass(frozen=True)
 class Answer:
-    """A model's complete answer. `cost` in micro-dollars is what this job paid for it: 0 when it was there already.
-    `stored`: under which key, and by whom."""
+    """A model's complete answer. `cost` in micro-dollars is what this asking paid: 0 when it was there already.
+    `reused`: another try or another job has paid it. `stored`: under which key, and by whom."""
 
     text: str
     model: str
@@ -43,12 +43,14 @@ class Answer:
 
 @dataclass
 class Bill:
-    """What one try spent and used. `wasted`: something may have been billed whose answer is not stored."""
+    """What one try spent and used. `wasted`: something may have been billed whose answer is not stored. `paid`: the
+    keys of the usable answers that it was billed for."""
 
     cost: int = 0
     calls: int = 0
     wasted: bool = False
     used: list[tuple[str, str]] = field(default_factory=list)  # (answer key, saved by)
+    paid: set[str] = field(default_factory=set)
 
 
 class AskingModel:
@@ -97,7 +99,8 @@ class AskingModel:
         if kept.reused:
             self._notice("answer_reused", model=self._model_id, answer=key)
         tokens = (value["input_tokens"], value["output_tokens"])
-        return Answer(value["text"], self._model_id, *tokens, cost, kept.reused, stored)
+        is_reused = kept.reused and key not in self._bill.paid
+        return Answer(value["text"], self._model_id, *tokens, cost, is_reused, stored)
 
     def _shown(self, key: str, request: ModelRequest, recorder: Recorder) -> Kept:
         """Paid once comes first: only an answer that is stored is awaited by nobody but the text that shows it."""
@@ -111,12 +114,15 @@ class AskingModel:
         return kept
 
     def _kept(self, key: str, request: ModelRequest, heard: Heard | None = None) -> Kept:
+        def call() -> Mapping[str, Any]:
+            value = self._call(request, heard)
+            self._bill.paid.add(key)  # before it is stored, and so before another thread of this try finds it
+            return value
+
         patience = min(PATIENCE_S, self._remaining_s() - self._limits.settle_s)
         look = self._again or self._job.attempt > 1
         try:
-            return self._answers.once(
-                key, self._job.tenant, lambda: self._call(request, heard), patience_s=patience, look=look
-            )
+            return self._answers.once(key, self._job.tenant, call, patience_s=patience, look=look)
         except AnswerNotStored:
             self._bill.wasted = True
             raise

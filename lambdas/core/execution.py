@@ -35,9 +35,14 @@ from lambdas.core.streaming.ports import Chunks, StreamingModel
 from lambdas.core.streaming.recorder import Recorder
 from lambdas.core.tasks import Context, Task, Tasks, policy_of
 from lambdas.core.times import seconds_between
-from lambdas.core.verdicts import Done, Failed, Verdict, Wait, judge, settle
+from lambdas.core.verdicts import Done, Ending, Failed, Verdict, Wait, judge, settle
 
 _ENDS = {"complete": "completed", "fail": "failed", "park": "waits", "retry": "retried"}
+# Fields of a log line that are not for a task to fill: one job's lines must not pass for another's.
+_NO_TASKS_OWN = frozenset(
+    {"text", "job", "step", "job_id", "tenant", "trace_id", "attempt", "type"}
+    | {"request_id", "function", "message_id", "xray_trace_id"}
+)
 
 
 @dataclass(frozen=True)
@@ -174,12 +179,17 @@ def _recorder(attempt: Try) -> Recorder | None:
 
 
 def _own_fields(text: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A task names its fields as it likes; those that mean something to a notice get an underscore."""
-    return {"text": text, **{f"{n}_" if n in ("text", "job", "step") else n: value for n, value in fields.items()}}
+    """A task names its fields as it likes; those that say whose line it is, or mean something to a notice, get an
+    underscore."""
+    return {"text": text, **{f"{name}_" if name in _NO_TASKS_OWN else name: value for name, value in fields.items()}}
 
 
 def _fetch(inputs: Inputs, tenant: str, key: str) -> bytes:
-    if len(key.encode()) > 900 or set(key.split("/")) & {"", ".", ".."}:
+    try:
+        fits = len(key.encode()) <= 900
+    except UnicodeEncodeError:  # half a surrogate pair
+        fits = False
+    if not fits or set(key.split("/")) & {"", ".", ".."}:
         raise Permanent(f"{key[:80]!r} is no key: names joined by single slashes, at most 900 bytes", "INVALID_KEY")
     try:
         return inputs.get(ids.context_key(tenant, key))
@@ -187,7 +197,7 @@ def _fetch(inputs: Inputs, tenant: str, key: str) -> bytes:
         raise NotReady(f"{key} is not in the inputs bucket yet") from error
 
 
-def forget(attempt: Try, verdict: object) -> None:
+def forget(attempt: Try, verdict: Ending) -> None:
     """The record says that these answers were rejected; now they leave the cache: those that the task has named, else
     all that it had. Failing here costs one more rejection by whoever reads them next, no more."""
     for answer, by in _rejected(attempt, verdict):
@@ -197,7 +207,7 @@ def forget(attempt: Try, verdict: object) -> None:
             attempt.notice("answer_not_forgotten", answer=answer, detail=str(trouble))
 
 
-def _rejected(attempt: Try, verdict: object) -> Sequence[tuple[str, str]]:
+def _rejected(attempt: Try, verdict: Ending) -> Sequence[tuple[str, str]]:
     """Nobody else reads those of a further sample, and its job does not ask for them once more."""
     if not isinstance(verdict, Failed):
         return ()

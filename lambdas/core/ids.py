@@ -115,10 +115,10 @@ def run_results(tenant: str, job_id: str, run: int) -> str:
     return f"{job_objects(tenant, job_id)}run-{run}-"
 
 
-def run_result_key(tenant: str, job_id: str, run: int, written: str) -> str:
+def run_result_key(tenant: str, job_id: str, run: int, written: str, *, partial: bool = False) -> str:
     """What a run has collected, as canonical JSON. A collector that is repeated writes the same object; one that found
-    other parts, late and beside it, does not write over what the record has."""
-    return f"{run_results(tenant, job_id, run)}{sha256_of(written)[:32]}"
+    other parts, late and beside it, does not write over what the record has, nor takes it for its own."""
+    return f"{run_results(tenant, job_id, run)}{sha256_of([written, partial])[:32]}"
 
 
 def part_key(tenant: str, job_id: str, branch: str, sha: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
+
+LONGEST_WAIT_S = 30 * 86_400.0
 
 ModelErrorKind = Literal["throttled", "transient", "permanent", "refused", "truncated", "unusable"]
 
@@ -12,15 +14,19 @@ class NotReady(Exception):
 
     Its deadline still counts: waiting beyond it is FAILED with DEADLINE_EXCEEDED."""
 
+    retry_after: float = 60.0  # also of a subclass that does not call this `__init__`, as below
+
     def __init__(self, message: str, retry_after: float = 60) -> None:
         super().__init__(message)
-        if not 0 < retry_after <= 30 * 86_400:
+        if not 0 < retry_after <= LONGEST_WAIT_S:
             raise ValueError(f"retry_after is in seconds, above 0 and at most 30 days, not {retry_after}")
         self.retry_after = max(1.0, float(retry_after))
 
 
 class Permanent(Exception):
     """Raise it when trying again cannot help: the job is FAILED at once, with this message and code."""
+
+    code: str = "PERMANENT"
 
     def __init__(self, message: str, code: str = "PERMANENT") -> None:
         super().__init__(message)
@@ -32,7 +38,7 @@ class NotDone(Exception):
 
 
 class AnyAnswer(Protocol):
-    """An answer of the model, as `ctx.model.ask` gives it."""
+    """An answer of the model, as `ctx.model.ask` gives it. `reused`: this try has not paid it."""
 
     @property
     def reused(self) -> bool: ...
@@ -44,11 +50,25 @@ class AnyAnswer(Protocol):
 class Rejected(Exception):
     """Raise it when the model's answer is no good: the next try asks anew, at most `max_samples` times in all.
 
-    `answers`: these alone are no good, and all others stay. Without, all that the task asks is asked anew."""
+    `answers`: these alone are no good, and all others stay. Without, all that the task asks is asked anew. TypeError
+    for what is no answer of `ctx.model.ask`: its text, say."""
+
+    answers: tuple[AnyAnswer, ...] = ()
 
     def __init__(self, message: str = "", *answers: AnyAnswer) -> None:
         super().__init__(message)
+        for one in answers:
+            stored_as(one)
         self.answers = answers
+
+
+def stored_as(answer: Any) -> tuple[str, str]:
+    """Under which key an answer that a task names is stored, and by whom. TypeError when it is none."""
+    match getattr(answer, "stored", None):
+        case (str() as key, str() as by) if key and by:
+            return key, by
+        case _:
+            raise TypeError(f"Rejected names answers of ctx.model.ask, as they were given, not {type(answer).__name__}")
 
 
 class OutOfTime(Exception):

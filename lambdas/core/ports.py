@@ -297,6 +297,9 @@ class Mailer(Protocol):
         when it never will be; anything else means that nobody knows."""
 
 
+MESSAGE_BYTES = 1_048_576  # SQS takes no larger one, attributes included
+
+
 @dataclass(frozen=True)
 class Message:
     """What is sent: a body (JSON text), string attributes for who reads no JSON, a delay in seconds. `urgent`: by the
@@ -307,6 +310,12 @@ class Message:
     group: str
     delay_s: int = 0
     urgent: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes that count against a limit: the body, and name, type and value of each attribute."""
+        texts = [self.body, *(part for name, value in self.attributes.items() for part in (name, "String", value))]
+        return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
 
 
 class Outbox(Protocol):

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from lambdas.core import changes
 from lambdas.core.asking import Bill
 from lambdas.core.job import Job
-from lambdas.core.outcomes import ModelError, NotDone, NotReady, OutOfTime, Permanent, Rejected
+from lambdas.core.outcomes import (
+    LONGEST_WAIT_S,
+    ModelError,
+    NotDone,
+    NotReady,
+    OutOfTime,
+    Permanent,
+    Rejected,
+    stored_as,
+)
 from lambdas.core.policy import Draw, Limits, RetryPolicy
 from lambdas.core.ports import AnswerNotStored, AnswerPending, EffectNotRecorded, Unavailable
 from lambdas.core.protocol import Change
@@ -56,14 +65,33 @@ class Failed:
 Verdict = Done | Wait | Failed
 
 
+class StoredPart(Protocol):
+    """What a branch of a workflow comes to where a job is Done."""
+
+    @property
+    def sha(self) -> str: ...
+
+
+Ending = Verdict | StoredPart
+
+
 def judge(raised: BaseException, now: Instant, draw: Draw) -> Verdict:
-    """The one table from what was raised to what happens."""
+    """What happens, whatever was raised. It raises nothing itself: a subclass that lacks what its kind has is a mistake
+    of the task."""
     said = _said(raised)
+    try:
+        return _judge_kind(raised, said, now, draw)
+    except BaseException:
+        return _task_error(raised, said)
+
+
+def _judge_kind(raised: BaseException, said: str, now: Instant, draw: Draw) -> Verdict:
+    """The one table."""
     match raised:
         case NotReady():
-            return Wait(changes.error("NOT_READY", said), raised.retry_after)
+            return Wait(changes.error("NOT_READY", said), min(max(1.0, float(raised.retry_after)), LONGEST_WAIT_S))
         case AnswerPending():
-            expected = max(0.0, seconds_between(now, raised.until))
+            expected = min(max(0.0, seconds_between(now, raised.until)), LONGEST_WAIT_S)
             return Wait(changes.error("ANSWER_PENDING", said), expected + TAKEOVER_SPREAD_S * draw())
         case OutOfTime():
             return Wait(changes.error("OUT_OF_TIME", said), 1.0)
@@ -74,10 +102,14 @@ def judge(raised: BaseException, now: Instant, draw: Draw) -> Verdict:
         case Rejected():
             return _judge_rejected(raised, changes.error("OUTPUT_REJECTED", said))
         case ModelError():
-            return _judge_model(raised)
+            return _judge_model(raised, said)
         case _:
-            code = next((code for kind, code in _FAILURES.items() if isinstance(raised, kind)), "TASK_ERROR")
-            return Failed(changes.error(code, said if code != "TASK_ERROR" else f"{type(raised).__name__}: {said}"))
+            code = next((code for kind, code in _FAILURES.items() if isinstance(raised, kind)), "")
+            return Failed(changes.error(code, said)) if code else _task_error(raised, said)
+
+
+def _task_error(raised: BaseException, said: str) -> Failed:
+    return Failed(changes.error("TASK_ERROR", f"{type(raised).__name__}: {said}"))
 
 
 def _said(raised: BaseException) -> str:
@@ -91,14 +123,15 @@ def _said(raised: BaseException) -> str:
 def _judge_rejected(raised: Rejected, why: Why) -> Failed:
     """Answers that this try has found and not paid, an earlier one has left behind when it died: they are thrown away,
     and count as a try alone."""
-    if not raised.answers:
+    no_good = tuple(stored_as(answer) for answer in raised.answers)
+    if not no_good:
         return Failed(why, anew="sample")
     is_new = any(not answer.reused for answer in raised.answers)
-    return Failed(why, anew="unusable" if is_new else "", no_good=tuple(one.stored for one in raised.answers))
+    return Failed(why, anew="unusable" if is_new else "", no_good=no_good)
 
 
-def _judge_model(raised: ModelError) -> Verdict:
-    why = changes.error(f"MODEL_{raised.kind.upper()}", str(raised))
+def _judge_model(raised: ModelError, said: str) -> Verdict:
+    why = changes.error(f"MODEL_{raised.kind.upper()}", said)
     match raised.kind:
         case "throttled":
             return Wait(why)
@@ -106,7 +139,7 @@ def _judge_model(raised: ModelError) -> Verdict:
             return Failed(why, final=True)
         case "refused" | "truncated" | "unusable":
             return Failed(why, anew="unusable")
-        case "transient":
+        case _:  # "transient"
             return Failed(why)
 
 

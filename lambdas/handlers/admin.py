@@ -20,6 +20,7 @@ from lambdas.adapters.sqs_letters import dead_letters_of, queues_of
 from lambdas.contracts import names
 from lambdas.core import operator
 from lambdas.core.inbox.repaired_events import Fits
+from lambdas.core.job import UnreadableRecord
 from lambdas.core.letters import dead_letters, redrive, review, reviews
 from lambdas.core.letters.dead_letters import Boxes, InTime
 from lambdas.core.ports import JobStore, Ledger, Results, Sender, Unavailable
@@ -103,6 +104,11 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         log.trouble("store_unavailable", route=route, who=by, detail=str(trouble))
         detail = "It may have happened all the same. To ask for it once more is harmless."
         answer = Problem(503, "unavailable", "A store cannot be reached", detail)
+    except UnreadableRecord as broken:
+        log.trouble("unreadable_record", route=route, who=by, detail=str(broken))
+        answer = Problem(
+            503, "unreadable", "A record cannot be read", "Somebody changed it by hand: the log says which."
+        )
     if isinstance(answer, Problem):
         log.notice("refused", route=route, who=by, status=answer.status, reason=answer.kind, detail=answer.detail)
         return http.problem(answer, **({"Retry_After": "2"} if answer.status == 503 else {}))

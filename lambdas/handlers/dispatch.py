@@ -165,8 +165,12 @@ def _removed(old: Mapping[str, Any] | None) -> Unreadable | None:
 
 
 def _went_with_its_job(old: Mapping[str, Any]) -> bool:
-    """Its tenant has deleted the job: the tombstone stands before anything beside it goes."""
-    record = parts().store.read(old["pk"]["S"])
+    """Its tenant has deleted the job: the tombstone stands before anything beside it goes. A record that cannot be
+    read is no tombstone of ours."""
+    try:
+        record = parts().store.read(old["pk"]["S"])
+    except UnreadableRecord:
+        return False
     return record is not None and record.get("status") == names.DELETED
 
 

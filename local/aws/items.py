@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from local.aws.sizes import ITEM_LIMIT, Attributes, item_size
 
+DEEPEST = 32
+"""Levels of an attribute: the attribute itself is the first."""
+TOO_DEEP = "Nesting Levels have exceeded supported limits"
 PUT_TOO_LARGE = "Item size has exceeded the maximum allowed size"
 UPDATE_TOO_LARGE = "Item size to update has exceeded the maximum allowed size"
 
@@ -44,6 +47,23 @@ def check_index_keys(item: Attributes, keys: Iterable[IndexKey]) -> str | None:
 def check_size(item: Attributes, message: str = PUT_TOO_LARGE) -> str | None:
     """Why the item is too large (400 KB, names included), or None."""
     return message if item_size(item) > ITEM_LIMIT else None
+
+
+def check_depth(item: Attributes) -> str | None:
+    """Why the item is nested too deep, or None."""
+    return TOO_DEEP if any(is_too_deep(value) for value in item.values()) else None
+
+
+def is_too_deep(value: Mapping[str, object], room: int = DEEPEST) -> bool:
+    """Whether a value has more levels than there is room for."""
+    inner = [*_elements(value.get("L")), *_elements(value.get("M"))]
+    return room < 1 or any(is_too_deep(one, room - 1) for one in inner)
+
+
+def _elements(content: object) -> Iterable[Mapping[str, object]]:
+    if isinstance(content, dict):
+        return content.values()
+    return content if isinstance(content, list) else ()
 
 
 def digits_of(value: Mapping[str, object]) -> Iterable[str]:

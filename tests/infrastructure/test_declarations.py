@@ -121,6 +121,14 @@ def test_a_schema_that_the_door_could_not_use_is_refused(declare: Declare, schem
     assert told.startswith("lambdas/workflows/some_work/schema.json: `input` is no usable JSON Schema")
 
 
+def test_branches_that_wait_for_longer_than_a_history_has_room_for_are_refused(declare: Declare) -> None:
+    """40 branches, about 200 calls each, three events a call."""
+    stages = [[{"name": f"b{n}", "task": "summarize"} for n in range(40)]]
+    declare({"just": {"stages": stages, "timeout_s": 28_499}, "more": {"stages": stages, "timeout_s": 28_500}})
+    (told,) = problems(S)
+    assert told.startswith("timeout_s of more (28500) must be at most 28350: with 40 branches")
+
+
 def test_two_workflows_that_would_have_one_name_in_the_stack_are_refused(declare: Declare) -> None:
     declare({"report-2": {}, "report2": {}})
     (told,) = problems(S)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.infrastructure.broken import (
     DAY_S,
+    add,
     both,
     findings,
     found,
@@ -129,6 +130,9 @@ def alarms(template: Template, queue: str) -> set[str]:
         (lambda alarm: put(alarm, "AlarmActions", to=[]), "has no action"),
         (lambda alarm: put(alarm, "ActionsEnabled", to=False), "has no action"),
         (lambda alarm: put(alarm, "Dimensions", 0, "Value", to="another"), "nobody is told"),
+        (lambda alarm: put(alarm, "Statistic", to="SampleCount"), "looks at SampleCount"),
+        (lambda alarm: put(alarm, "EvaluationPeriods", to=13), "fires only after 3900 s"),
+        (lambda alarm: both(put(alarm, "EvaluationPeriods", to=24), put(alarm, "Period", to=3600)), "after 86400 s"),
     ],
 )
 def test_dead_letters_that_nobody_is_told_of_are_found(prod: Template, change: Any, told: str) -> None:
@@ -138,3 +142,49 @@ def test_dead_letters_that_nobody_is_told_of_are_found(prod: Template, change: A
         (finding,) = new_findings(prod.body, change(alarm))
         assert (finding.rule, finding.resource) == ("letters-alarm", queue)
         assert told in finding.message
+
+
+def test_an_alarm_may_take_some_of_its_periods(prod: Template) -> None:
+    for queue in letters(prod):
+        (alarm,) = alarms(prod, queue)
+        some = both(put(alarm, "EvaluationPeriods", to=13), put(alarm, "DatapointsToAlarm", to=12))
+        assert found(prod.body, some) == set()
+
+
+def test_a_topic_under_a_key_that_cloudwatch_cannot_use_is_found(prod: Template) -> None:
+    for name in prod.of_type("SNS::Topic"):
+        told = {
+            finding.resource
+            for finding in new_findings(prod.body, put(name, "KmsMasterKeyId", to="alias/aws/sns"))
+            if "has no action that CloudWatch can carry out" in finding.message
+        }
+        assert told in (set(), letters(prod))
+    (topic,) = (name for name in prod.of_type("SNS::Topic") if "Alerts" in name)
+    assert found(prod.body, put(topic, "KmsMasterKeyId", to="alias/aws/sns")) >= {
+        ("letters-alarm", queue) for queue in letters(prod)
+    }
+
+
+def test_a_batch_that_sqs_does_not_gather_is_found(prod: Template) -> None:
+    for name, _, _ in mappings(prod, "queue"):
+        at_once = both(put(name, "BatchSize", to=11), put(name, "MaximumBatchingWindowInSeconds", to=0))
+        assert found(prod.body, at_once) == {("batch-size", name)}
+        assert ("batch-size", name) in found(prod.body, put(name, "BatchSize", to=10_001))
+        gathered = both(put(name, "BatchSize", to=11), put(name, "MaximumBatchingWindowInSeconds", to=1))
+        assert found(prod.body, gathered) <= {("visibility", queue) for queue in queues(prod)}
+
+
+def test_a_disabled_mapping_is_found(prod: Template) -> None:
+    for kind in ("queue", "stream"):
+        for name, _, _ in mappings(prod, kind):
+            assert found(prod.body, put(name, "Enabled", to=False)) == {("mapping-enabled", name)}
+            assert found(prod.body, put(name, "Enabled", to=True)) == set()
+
+
+def test_a_second_function_that_reads_the_same_queue_is_found(prod: Template) -> None:
+    read = list(mappings(prod, "queue"))
+    for (_, first, queue), (_, second, _) in zip(read, [*read[1:], read[0]], strict=True):
+        other = {**first, "FunctionName": second["FunctionName"]}
+        again = found(prod.body, add("Again", "Lambda::EventSourceMapping", **other))
+        same = first["FunctionName"] == second["FunctionName"]
+        assert (("one-reader", queue) in again) != same

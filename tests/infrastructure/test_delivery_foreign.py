@@ -66,6 +66,14 @@ def test_a_template_in_yaml_that_keeps_the_contract_has_nothing_to_mend(foreign:
             put("LettersAlarm", "Metrics", 1, "MetricStat", "Metric", "MetricName", to="NumberOfMessagesSent"),
             {("letters-alarm", "Letters")},
         ),
+        (
+            put("LettersAlarm", "Metrics", 1, "MetricStat", "Stat", to="SampleCount"),
+            {("letters-alarm", "Letters")},
+        ),
+        (
+            put("LettersAlarm", "Metrics", 1, "MetricStat", "Period", to="3601"),
+            {("letters-alarm", "Letters")},
+        ),
         (remove("AnyLetters"), {("letters-alarm", "Letters"), ("letters-alarm", "AuditLetters")}),
         (remove("AnyLetters", "AlarmActions"), {("letters-alarm", "Letters"), ("letters-alarm", "AuditLetters")}),
         # mappings
@@ -76,6 +84,8 @@ def test_a_template_in_yaml_that_keeps_the_contract_has_nothing_to_mend(foreign:
         (put("Worker", "ReservedConcurrentExecutions", to=0), {("reserved-concurrency", "Worker")}),
         (remove("Worker", "ReservedConcurrentExecutions"), set()),
         (put("WorkerMapping", "ScalingConfig", "MaximumConcurrency", to=1), {("concurrency", "WorkerMapping")}),
+        (put("WorkerMapping", "BatchSize", to="10001"), {("batch-size", "WorkerMapping")}),
+        (put("WorkerMapping", "Enabled", to="false"), {("mapping-enabled", "WorkerMapping")}),
         (put("ClicksMapping", "MaximumRetryAttempts", to="-1"), {("stream-caps", "ClicksMapping")}),
         (put("ClicksMapping", "MaximumRecordAgeInSeconds", to=172800), {("stream-age", "ClicksMapping")}),
         (remove("Clicks", "RetentionPeriodHours"), {("stream-age", "ClicksMapping")}),

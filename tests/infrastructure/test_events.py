@@ -11,7 +11,7 @@ import pytest
 
 from lambdas.contracts import names
 from lambdas.contracts.sources import read
-from tests.infrastructure.conftest import Synthesize
+from tests.infrastructure.conftest import Synthesize, context
 from tests.infrastructure.templates import Resource, Template, listed, target
 from tests.infrastructure.test_functions import without_hash
 from tests.signing import DECLARED
@@ -133,6 +133,16 @@ def test_cloudformation_would_accept_the_routes_of_sources(declared: Template, t
     found = CompositeEngine().validate_template(str(path)).diagnostics
     worse = [one for one in found if one.severity not in (Severity.INFO, Severity.DEBUG) and one.rule_id != "W3005"]
     assert [(one.rule_id, one.message) for one in worse] == []
+
+
+def test_a_source_of_a_task_that_is_not_here_is_warned_of_at_synth(tmp_path: Path) -> None:
+    from infra.synthesis import synthesize as synth
+
+    declared = {"crm": DECLARED["crm"], "pay": {**DECLARED["pay"], "task": "book-payment"}}
+    (stack,) = synth(context(sources=declared), str(tmp_path)).stacks
+    warned = [str(one.entry.data) for one in stack.messages if "sources." in str(one.entry.data)]
+    assert len(warned) == 1
+    assert warned[0].startswith("sources.pay.task: book-payment is neither in lambdas/tasks nor in lambdas/workflows")
 
 
 # --- ingest --------------------------------------------------------------------------------------

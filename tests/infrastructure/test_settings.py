@@ -50,6 +50,22 @@ def test_environments_override_common_settings_and_the_command_line_overrides_bo
     assert spoken.models == ("amazon.nova-pro-v1:0",)
 
 
+@pytest.mark.parametrize("value", [None, [], "x"], ids=str)
+@pytest.mark.parametrize("place", ["settings", "environments", "environments.prod"])
+def test_what_is_no_object_in_cdk_json_is_refused_by_its_place(place: str, value: Any) -> None:
+    written: dict[str, Any] = {"environments": {"prod": {}}, "settings": {}}
+    key, _, name = place.partition(".")
+    wrong = {**written, key: {name: value} if name else value}
+    with pytest.raises(SettingsError, match=rf"^{place} in cdk\.json must be an object of settings"):
+        load(wrong)
+
+
+@pytest.mark.parametrize("env", [None, 5, ["prod"]], ids=str)
+def test_an_environment_that_is_no_name_is_unknown(env: Any) -> None:
+    with pytest.raises(SettingsError, match="unknown environment"):
+        load({**context(), "env": env})
+
+
 def test_what_the_cdk_itself_puts_into_the_context_is_no_setting() -> None:
     assert loaded(**{"aws:cdk:enable-path-metadata": True, "cli-telemetry": False, "@aws-cdk/x:y": True}) == loaded()
 

@@ -15,6 +15,8 @@ from tests.signing import DECLARED
 
 CRM, PAY, FORGE = DECLARED["crm"], DECLARED["pay"], DECLARED["forge"]
 
+LIST = {"plugin": "http_event_list", "url": "https://crm.test/events"}
+
 
 def refused(declared: Any, **settings: Any) -> list[str]:
     return problems(Settings(sources=declared, region="us-east-1", **settings))
@@ -72,8 +74,15 @@ WRONG: dict[str, tuple[str, Any, str]] = {
     "a list without plug-in": ("crm", {**CRM, "list": {"url": "x"}}, ".list must name its plugin"),
     "a list with a plug-in that is not there": ("crm", {**CRM, "list": {"plugin": "x"}}, "one of http_event_list"),
     "a list with a token that is no secret's name": (
-        "crm", {**CRM, "list": {"plugin": "http_event_list", "token": "*"}}, ".list.token is '*', but must be the name",
+        "crm", {**CRM, "list": {**LIST, "token": "*"}}, ".list.token is '*', but must be the name",
     ),
+    "a list without address": ("crm", {**CRM, "list": {"plugin": "http_event_list"}}, ".list.url is None, but must be"),
+    "a list that is not encrypted": (
+        "crm", {**CRM, "list": {**LIST, "url": "http://crm.test/events"}}, ".list.url is 'http://crm.test/events', but",
+    ),
+    "a list at no host": ("crm", {**CRM, "list": {**LIST, "url": "https:///events"}}, ".list.url is 'https:///events'"),
+    "a list at half a host": ("crm", {**CRM, "list": {**LIST, "url": "https://[::1"}}, ".list.url is 'https://[::1'"),
+    "a list with a space": ("crm", {**CRM, "list": {**LIST, "url": "https://crm.test/a b"}}, ".list.url is"),
     "a list that is text": ("crm", {**CRM, "list": "x"}, ".list must be an object"),
     "long headers": (
         "crm",
@@ -88,6 +97,28 @@ def test_a_bad_declaration_is_refused_with_what_to_do(name: str, declared: Any, 
     (told,) = refused({name: declared})
     assert told.startswith(f"sources.{name}")
     assert advice in told
+
+
+def test_a_list_is_asked_over_https_or_on_this_machine() -> None:
+    for url in ("https://crm.test:8443/events?kind=order", "http://127.0.0.1:8090/events", "http://[::1]:8090/"):
+        assert refused({"crm": {**CRM, "list": {**LIST, "url": url}}}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "construct"),
+    [("a1", "a-1", "A1"), ("a-b", "a--b", "AB"), ("a", "a-", "A"), ("crm", "crm-inbox", "CrmInbox")],
+)
+def test_sources_that_the_stack_could_not_tell_apart_are_refused(name: str, other: str, construct: str) -> None:
+    told = refused({name: CRM, other: CRM})
+    assert (
+        f"sources.{other} and sources.{name} would both be named {construct} in the stack: name one otherwise" in told
+    )
+    assert refused({name: CRM, other: {**CRM, "binary": True}}) == []
+
+
+def test_no_source_is_named_as_what_all_of_them_share() -> None:
+    (told,) = refused({"door": CRM})
+    assert told == "sources.door and what all sources share would both be named Door in the stack: name one otherwise"
 
 
 def test_all_mistakes_are_told_at_once() -> None:

@@ -34,6 +34,23 @@ class Aws:
             )
         return self._clients[service, key]
 
+    @contextmanager
+    def unchecked(self, service: str) -> Iterator[Any]:
+        """A client that sends what the SDK would refuse by itself, as another SDK may."""
+        create: Any = boto3.client
+        client = create(
+            service,
+            endpoint_url=self.server.url,
+            region_name="us-east-1",
+            aws_access_key_id="developer",
+            aws_secret_access_key="secret",
+            config=ONE_TRY.merge(Config(parameter_validation=False)),
+        )
+        try:
+            yield client
+        finally:
+            client.close()
+
     def table(self, name: str = "things", *, sort_key: bool = False, **more: Any) -> str:
         """A table with the key `pk` (and `sk`), both strings."""
         keys = {"pk": "HASH"} | ({"sk": "RANGE"} if sort_key else {})

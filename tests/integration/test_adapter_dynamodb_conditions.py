@@ -18,6 +18,7 @@ TIMES = [f"2026-11-29T15:30:{second}.000Z" for second in (43, 44, 45)]
 STATUSES = ["PENDING", "PROCESSING", "WAITING", "COMPLETED", "FAILED", "CANCELLED", "DELETED"]
 BRANCHES = ["key-facts", "name"]  # the one has a hyphen, the other is a word of DynamoDB's own
 WHO = st.sampled_from(["me", "you"])
+KEY = st.sampled_from(["mine", "another's"])
 RECORD: dict[str, st.SearchStrategy[Any]] = {
     "status": st.sampled_from(STATUSES),
     "attempt": st.integers(0, 2),
@@ -30,6 +31,7 @@ RECORD: dict[str, st.SearchStrategy[Any]] = {
     "late_cost": st.integers(0, 9),
     "run": st.integers(0, 2),
     "parts_run": st.integers(0, 2),
+    "result_key": KEY,
     "parts": st.dictionaries(st.sampled_from(BRANCHES), st.fixed_dictionaries({}, optional={"by": WHO})),
     "booked_by": st.dictionaries(st.sampled_from(BRANCHES), WHO),
 }
@@ -45,6 +47,7 @@ PARAMS: dict[str, st.SearchStrategy[Any]] = {
     "late_cost": st.integers(0, 9),
     "run": st.integers(0, 2),
     "next_run": st.integers(0, 3),
+    "result_key": KEY,
     "branch": st.sampled_from(BRANCHES),
     "by": WHO,
     "seen_by": WHO,

@@ -202,18 +202,34 @@ def _batch(found: list[str], left: list[str]) -> dict[str, Any]:
     return {"Responses": {"t": [_row(one) for one in found]}, "UnprocessedKeys": unprocessed}
 
 
-def test_keys_that_the_table_kept_back_are_asked_for_again():
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    made: list[float] = []
+    monkeypatch.setattr("lambdas.adapters.dynamodb.time.sleep", made.append)
+    return made
+
+
+def test_keys_that_the_table_kept_back_are_asked_for_again(pauses: list[float]):
     pages = Pages(batch=[_batch(["b"], ["a", "c"]), _batch([], ["a", "c"]), _batch(["c", "a"], [])])
     read = DynamoJobStore(pages, "t").read_many(["a", "b", "c"])
     assert [record["pk"] for record in read] == ["a", "b", "c"]
     assert [len(one["RequestItems"]["t"]["Keys"]) for one in pages.asked] == [3, 2, 2]
+    assert pauses == [0.05, 0.05]
 
 
-def test_a_table_that_keeps_back_for_ever_is_unavailable_and_not_a_short_list():
+def test_a_table_that_keeps_back_for_ever_is_busy_and_not_a_short_list(pauses: list[float]):
     pages = Pages(batch=[_batch([], ["a"]) for _ in range(20)])
-    with pytest.raises(Unavailable):
+    with pytest.raises(Unavailable) as told:
         DynamoJobStore(pages, "t").read_many(["a"])
-    assert len(pages.asked) <= 10
+    assert (told.value.unknown, told.value.throttled) == (False, True)
+    assert (len(pages.asked), pauses) == (5, [0.05, 0.1, 0.2, 0.4])
+
+
+def test_a_table_that_tells_a_part_at_a_time_is_heard_to_its_end(pauses: list[float]):
+    ids = [str(number) for number in range(10)]
+    pages = Pages(batch=[_batch([one], ids[number + 1 :]) for number, one in enumerate(ids)])
+    assert [record["pk"] for record in DynamoJobStore(pages, "t").read_many(ids)] == ids
+    assert pauses == [0.05] * 9
 
 
 @pytest.mark.parametrize("name", ["NULL", "SS", "B"])

@@ -13,6 +13,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from lambdas.adapters.log import StepLog, emit_metrics
 from lambdas.contracts import names
+from lambdas.core.execution import _own_fields
 from tests.builders import any_job, held_job
 from tests.integration.cloud import Context
 from tests.integration.conftest import Lines
@@ -113,6 +114,22 @@ def test_a_field_of_any_name_may_be_told(log: StepLog, lines: Lines, name: str):
     fields: dict[str, Any] = {name: "a value"}
     log.notice("task", **fields)
     assert "a value" in lines.raw
+
+
+def test_no_field_of_a_task_replaces_what_says_whose_line_it_is(
+    log: StepLog, lines: Lines, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3fe1be46a994272793")
+    log.started(Context(request_id="first"))
+    log.about_message("message-1")
+    log.about(held_job())
+    log.notice("task", **_own_fields("half-way", {}))
+    (own,) = lines.all()
+    log.notice("task", **_own_fields("half-way", dict.fromkeys(own, "another's")))
+    told = lines.all()[-1]
+    assert {*IDS, "request_id", "function", "message_id", "xray_trace_id"} <= own.keys()
+    assert {name for name in own if told[name] != own[name]} <= {"timestamp"}
+    assert "another's" not in [told[name] for name in own]
 
 
 def test_a_crash_is_told_with_its_traceback(log: StepLog, lines: Lines):

@@ -11,7 +11,7 @@ import pytest
 
 from neverdrop_client import Client, Event, JobFailed, Stream, StreamClosed, Text
 from tests.integration.command_line import job
-from tests.integration.scripted_api import Reply, ScriptedApi, gateway
+from tests.integration.scripted_api import Reply, ScriptedApi, Seen, gateway
 from tests.integration.scripted_sockets import Line, ScriptedSockets
 from tests.integration.streams import chunks, final, polled, restarted, told, watching
 
@@ -95,6 +95,23 @@ def test_a_stream_that_polls_is_closed_between_two_answers(client: Client, api: 
     stream.close()
     assert reader.ends()
     assert (told(reader.events), reader.errors) == (["a"], [])
+
+
+def test_a_stream_that_polls_is_closed_while_an_answer_is_under_way_and_hands_out_nothing_of_it(
+    client: Client, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api.on("GET /jobs/j1/chunks", polled("a"))
+    answer = api.answer
+
+    def closing(seen: Seen) -> Reply:
+        if seen.path.endswith("/chunks"):
+            stream.close()
+        return answer(seen)
+
+    monkeypatch.setattr(api, "answer", closing)
+    stream = client.stream("j1")
+    assert list(stream) == []
+    assert len(api.of("GET /jobs/j1/chunks")) == 1
 
 
 def test_a_stream_is_closed_while_it_waits_to_ask_an_api_that_is_away(api: ScriptedApi) -> None:

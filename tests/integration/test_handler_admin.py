@@ -208,6 +208,21 @@ def test_a_redrive_that_cannot_be_started_is_503_and_says_so_afterwards(
     assert [item["state"]["S"] for item in items] == ["FAILED"]
 
 
+def test_a_redrive_whose_record_somebody_spoilt_is_said_to_be_unreadable(
+    operator: Operator, cloud: Cloud, lines: Lines
+) -> None:
+    _, started = operator.ask(REDRIVE, {"ids": ["a"]})
+    cloud.client("dynamodb").update_item(
+        TableName=cloud.jobs_table,
+        Key={"pk": {"S": f"redrive#{started['redrive_id']}"}, "sk": {"S": names.REDRIVE_SK}},
+        UpdateExpression="SET odd = :null",
+        ExpressionAttributeValues={":null": {"NULL": True}},
+    )
+    status, answer = operator.ask(PROGRESS, id=started["redrive_id"])
+    assert (status, answer["title"]) == (503, "A record cannot be read")
+    assert started["redrive_id"] in lines.of("unreadable_record")[0]["detail"]
+
+
 # --- repair and discard --------------------------------------------------------------------------------
 def test_a_message_is_repaired_sent_back_and_the_review_says_by_whom_and_why(
     operator: Operator, cloud: Cloud, lines: Lines

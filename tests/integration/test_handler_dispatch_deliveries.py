@@ -114,6 +114,20 @@ def test_a_delivery_that_is_removed_while_it_is_due_is_kept_in_a_letter_and_coun
     assert lost(capsys.readouterr().out) == [1]
 
 
+def test_one_whose_job_cannot_be_read_is_lost_and_the_rest_of_its_batch_is_told(cloud: Cloud, dispatch: ModuleType):
+    record, good = cloud.put(completed()), cloud.put(completed())
+    cloud.client("dynamodb").update_item(
+        TableName=cloud.jobs_table,
+        Key={"pk": {"S": record["pk"]}, "sk": {"S": "job"}},
+        UpdateExpression="SET odd = :null",
+        ExpressionAttributeValues={":null": {"NULL": True}},
+    )
+    removed, there = planned(record["pk"]), planned(good["pk"])
+    assert run(dispatch, stream_record(None, removed), stream_record(there)) == []
+    (letter,) = cloud.bodies(cloud.dispatch_letters_url)
+    assert (letter["payload"]["reason"], len(hints(cloud))) == ("RECORD_LOST", 1)
+
+
 def test_one_that_was_deleted_with_its_job_is_nobodys_loss(
     cloud: Cloud, dispatch: ModuleType, capsys: pytest.CaptureFixture[str]
 ):

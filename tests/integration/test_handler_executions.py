@@ -150,11 +150,21 @@ def test_an_execution_that_ended_badly_is_followed_by_another_run(
 ):
     monkeypatch.setattr("random.random", lambda: 0.0)  # its wait: a message that waits is not to be seen yet
     record = cloud.put(lapsed())
-    machine.ends(machine.start(record), "TIMED_OUT")
+    machine.ends(machine.start(record), "FAILED")
     assert swept(sweep)["run_again"] == 1
     after = cloud.record(record["pk"])
     assert (after["status"], after["run"], after["runs"]) == (names.PENDING, 1, 1)
     assert [body["run_id"] for body in cloud.bodies(cloud.work_url)] == [record["pk"]]
+
+
+def test_an_execution_that_had_only_waited_when_its_time_was_over_is_not_counted(
+    cloud: Cloud, sweep: ModuleType, machine: Machine
+):
+    record = cloud.put({**lapsed(), "tries": 2})
+    machine.ends(machine.start(record), "TIMED_OUT")
+    assert swept(sweep)["run_again"] == 1
+    after = cloud.record(record["pk"])
+    assert (after["status"], after["run"], after.get("runs", 0), after["tries"]) == (names.PENDING, 1, 0, 1)
 
 
 def test_a_job_that_was_prepared_and_never_started_is_reaped(cloud: Cloud, sweep: ModuleType):

@@ -193,12 +193,13 @@ def test_a_query_costs_the_same_in_a_full_table(aws, table):
     put(aws, "wanted", due_shard="s0", due_at="1")
 
     def cost() -> float:
+        """In CPU time of this process, where the server is, too: others on this machine do not count."""
         best = 9.0
-        for _ in range(3):
-            started = time.perf_counter()
+        for _ in range(5):
+            started = time.process_time()
             for _ in range(10):
                 assert names(due(aws)) == ["wanted"]
-            best = min(best, time.perf_counter() - started)
+            best = min(best, time.process_time() - started)
         return best
 
     empty = cost()

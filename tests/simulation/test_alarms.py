@@ -385,7 +385,7 @@ def test_each_function_that_dies_or_has_no_room_rings_its_own_alarm(stack: Night
         PROVOKE[role](stack)
         name = f"{role.capitalize()}{suffix}"
         assert name not in stack.rung(began)
-        stack.patient = frozenset({"redrive"})  # it is tried again later
+        stack.patient = frozenset({"redrive", "ended"})  # they are tried again later
         rings(stack, {name: SOON}, since_s=now, also=tuple(also))
         also.append(name)
     stack.pass_time(2 * SWEEP_S, SWEEP_S)
@@ -478,7 +478,7 @@ def lay_letters(stack: Night) -> None:
     edit(stack, waiting, attempt={"N": "0"})
     stack.strike(Fault("sweep", "crash", "before", service="handler", job_id="no-such-part"))
     start(stack, "sweep", parts=["no-such-part"])
-    stack.strike(Fault("ended", "crash", "before", service="handler"))
+    stack.strike(Fault("ended", "crash", "before", times=3, service="handler"))
     start(stack, "ended", detail={})
     stack.strike(Fault("redrive", "crash", "before", times=3, service="handler"))
     start(stack, "redrive", redrive_id=word, round=0)
@@ -486,12 +486,13 @@ def lay_letters(stack: Night) -> None:
 
 def test_letters_ring_in_each_queue_and_again_when_there_are_more_of_them(stack: Night) -> None:
     began = stack.calm()
-    stack.patient = frozenset({"redrive"})
+    stack.patient = frozenset({"redrive", "ended"})
     first = [f"{name}DeadLetters" for name in LETTERS]
     growing = [f"{name}Growing" for name in first]
     errors = ("SweepErrors", "RedriveErrors", "EndedErrors")
     lay_letters(stack)
-    tried_three_times = dict.fromkeys((first[-1], growing[-1]), (180, 15 * MINUTE_S))
+    later_ = [f"{name}DeadLetters{more}" for name in ("Redrive", "Ended") for more in ("", "Growing")]
+    tried_three_times = dict.fromkeys(later_, (180, 15 * MINUTE_S))
     rings(stack, dict.fromkeys((*first, *growing), SOON) | tried_three_times, since_s=began, also=errors)
     stack.pass_time(2 * SWEEP_S, SWEEP_S)
     assert stack.ringing() >= set(first)

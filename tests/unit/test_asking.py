@@ -74,6 +74,13 @@ def test_an_answer_that_is_there_costs_nothing_and_calls_nobody() -> None:
     assert second.bill.used == [(answers.asked[0]["key"], "save-1")]
 
 
+def test_an_answer_that_this_try_has_paid_costs_nothing_more_and_is_none_of_another_try() -> None:
+    asker = Asker()
+    answers = [asker.asking.ask("What happened?") for _ in range(2)]
+    assert [(answer.cost, answer.reused) for answer in answers] == [(PAID, False), (0, False)]
+    assert (asker.bill.calls, asker.bill.paid) == (1, {asker.answers.asked[0]["key"]})
+
+
 def test_idem_22_many_at_once_with_one_question_make_one_call() -> None:
     answers, started = FakeAnswers(), threading.Barrier(4)
     askers = [Asker(answers=answers, pk=f"job-{n}") for n in range(4)]

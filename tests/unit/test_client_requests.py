@@ -252,6 +252,32 @@ def test_a_client_that_was_closed_asks_nothing() -> None:
     assert api.asked == []
 
 
+@pytest.mark.parametrize("before", [httpx.Response(503), httpx.Response(429), httpx.ConnectError("x")])
+def test_a_client_that_is_closed_by_who_hears_of_its_retries_says_so_and_asks_no_more(before: Step) -> None:
+    api, clients = Api(before), list[Client]()
+    clients.append(api.client(on_retry=lambda _retry: clients[0].close()))
+    with pytest.raises(NeverdropError) as caught:
+        clients[0].cancel("j1")
+    was_asked = isinstance(before, httpx.Response) and before.status_code == 503  # and it may have been carried out
+    assert (type(caught.value), str(caught.value)) == (NoAnswer if was_asked else BadArgument, "this client was closed")
+    assert len(api.asked) == 1
+
+
+def test_a_client_that_is_closed_at_that_moment_by_another_thread_says_so() -> None:
+    def closed_first(_request: httpx.Request) -> httpx.Response:
+        client.close()
+        raise RuntimeError("Cannot send a request, as the client has been closed.")
+
+    client = Client("https://api.example.com", transport=httpx.MockTransport(closed_first))
+    with pytest.raises(BadArgument, match="closed"):
+        client.job("j1")
+
+
+def test_what_else_is_wrong_in_a_program_is_not_taken_for_that() -> None:
+    with pytest.raises(RuntimeError, match="of its own"):
+        Api(RuntimeError("of its own")).client().job("j1")
+
+
 def test_every_error_is_one_of_the_clients() -> None:
     for act in ACTS:
         with pytest.raises(NeverdropError):

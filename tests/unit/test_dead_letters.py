@@ -145,6 +145,16 @@ def test_one_letter_is_shown_with_all_it_holds() -> None:
     assert (told["kind"], told["moved_by_sqs"], told["group"]) == ("event", True, group["group"])
 
 
+def test_a_letter_whose_jobs_record_cannot_be_read_is_shown_and_says_so() -> None:
+    place = Mortuary(1)
+    place.store.spoilt = {an_id(0)}
+    assert [group["count"] for group in listed(place)["groups"]] == [1]
+    held = dead_letters.take(f"{an_id(0)}.1.FAILED", place.boxes, always)
+    assert isinstance(held, Held)
+    told = dead_letters.whole(held, place.store)
+    assert (told["job_status"], told["standing"]) == ("UNREADABLE", "unknown")
+
+
 def test_a_letter_about_a_job_is_shown_with_what_its_job_is_now() -> None:
     place = Mortuary(1)
     held = dead_letters.take(f"{an_id(0)}.1.FAILED", place.boxes, always)

@@ -113,8 +113,8 @@ def test_a_context_object_is_fetched_for_this_tenant_alone() -> None:
 
 @pytest.mark.parametrize(
     "key",
-    ["", "/", ".", "..", "/a", "a/", "a//b", "../globex/a", "a/../b", "a/./b", "a/..", "x" * 901, "é" * 451],
-    ids=lambda key: key[:12] or "empty",
+    ["", "/", ".", "..", "/a", "a/", "a//b", "../globex/a", "a/../b", "a/./b", "a/..", "x" * 901, "é" * 451, "a\ud800"],
+    ids=lambda key: ascii(key[:12])[1:-1] or "empty",
 )
 def test_a_key_whose_path_could_be_read_in_two_ways_or_is_too_long_fails_for_good_and_is_not_asked_for(
     key: str,
@@ -385,3 +385,19 @@ def test_a_task_may_name_the_fields_of_its_log_lines_as_it_likes() -> None:
     bench = held(any_task(run))
     assert bench.execute() == "completed"
     assert not isinstance(bench.notices.of("task").get("job"), str)
+
+
+def test_no_task_can_pass_its_log_lines_off_as_those_of_another_job() -> None:
+    ids = ("job_id", "tenant", "trace_id", "attempt", "type", "request_id", "function", "message_id", "xray_trace_id")
+    others = dict.fromkeys(ids, "another's")
+
+    def run(task_input: Any, ctx: Context) -> Any:
+        ctx.log("half-way", **others, done=1)
+        return {}
+
+    bench = held(any_task(run))
+    assert bench.execute() == "completed"
+    line = bench.notices.of("task")
+    assert not [name for name in ids if line.get(name) == "another's"]
+    assert [line[f"{name}_"] for name in ids] == ["another's"] * len(ids)
+    assert line["done"] == 1

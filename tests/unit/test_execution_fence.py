@@ -171,6 +171,43 @@ def test_n2_bad_answers_that_a_try_left_behind_when_it_died_do_not_end_the_job()
     assert (len(bench.model.requests), bench.job().cost) == (2, 2 * PAID)
 
 
+def test_n2_an_answer_that_this_try_has_paid_is_new_however_often_it_asks_the_same() -> None:
+    def run(task_input: Any, ctx: Context) -> Any:
+        ctx.model.ask("Q")
+        raise Rejected("it is bad", ctx.model.ask("Q"))
+
+    bench = held(any_task(run, output={}), model=FakeModel(any_reply("bad")))
+    ended = [bench.execute()]
+    bench.store.records[JOB_ID] = {**bench.store.records[JOB_ID], **_held_again(attempt=2, tries=2)}
+    ended.append(bench.execute())
+    assert (ended, len(bench.model.requests)) == (["retried", "failed"], bench.limits.max_samples)
+
+
+def test_n2_a_task_that_names_no_answer_but_its_text_is_told_so() -> None:
+    def run(task_input: Any, ctx: Context) -> Any:
+        raise Rejected("it is bad", ctx.model.ask("Q").text)  # type: ignore[arg-type]
+
+    bench = held(any_task(run, output={}))
+    assert bench.execute() == "retried"
+    told = bench.job().error or {}
+    assert (told["code"], told["message"][:9]) == ("TASK_ERROR", "TypeError")
+
+
+class Unlike(Rejected):
+    def __init__(self, field: str) -> None:
+        self.field = field
+
+
+def test_n2_a_rejection_of_a_kind_of_the_tasks_own_takes_its_answers_out_of_the_cache_too() -> None:
+    def run(task_input: Any, ctx: Context) -> Any:
+        ctx.model.ask("Q")
+        raise Unlike("total")
+
+    bench = held(any_task(run, output={}))
+    assert bench.execute() == "retried"
+    assert (bench.job().sample, bench.answers.stored) == (1, {})
+
+
 # --- the fence -------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "record",

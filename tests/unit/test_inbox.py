@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from lambdas.contracts.validation import envelope_check
 from lambdas.core import times
 from lambdas.core.inbox.message import Buried, Incoming, letter, unwrapped
 from lambdas.core.letters import letter as letters
-from lambdas.core.ports import Message
+from lambdas.core.ports import MESSAGE_BYTES, Message
 from tests.builders import NOW, any_found, later
 from tests.signing import KEY, NOW_S, hmac_sha256, standard_webhooks
 from tests.unit.mailroom import BODY, Mailroom, a_record, an_event, notification
@@ -118,6 +119,20 @@ def test_an_event_too_large_for_a_letter_goes_as_it_is_with_its_reason_beside() 
     assert len(message.attributes) <= 10
     again = letter(back(message), WHY, NOW)
     assert (again.body, again.attributes["reason"]) == (text, "BAD_SIGNATURE")
+
+
+@pytest.mark.parametrize(
+    ("room", "beside"),
+    [(300, {"reason", "detail"}), (200, {"reason"}), (25, {"reason"}), (24, set()), (0, set())],
+)
+def test_an_event_as_large_as_sqs_takes_has_as_much_beside_it_as_there_is_room_for(room: int, beside: set[str]) -> None:
+    shape = an_event(b"")
+    own = Message("", shape.attributes, "").size
+    incoming = replace(shape, body="x" * (MESSAGE_BYTES - own - room))
+    message = letter(incoming, Buried("BAD_SIGNATURE", "x" * 500), NOW)
+    assert message.attributes.keys() - incoming.attributes.keys() == beside
+    assert message.size <= MESSAGE_BYTES
+    assert message.body == incoming.body
 
 
 def test_what_is_beside_an_event_too_large_for_a_letter_is_what_sqs_takes() -> None:

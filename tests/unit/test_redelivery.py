@@ -175,6 +175,56 @@ def test_it_goes_to_an_endpoint_that_was_registered_anew_whatever_had_become_of_
     assert (found.not_before, found.event_id) == (room.clock(), f"{JOB_ID}.1.COMPLETED")
 
 
+NOT_YET = "An attempt for an endpoint of the same URL, which was removed, is still under way. Ask again in a minute."
+
+
+def test_nothing_is_promised_while_an_attempt_for_an_endpoint_that_was_registered_before_is_under_way() -> None:
+    room = Room(handed_over(), A, B)
+    room.sent()
+    name, other = room.ids
+    room.take(other)
+    held = room.claim(name)
+    room.endpoints.remove(TENANT, name)
+    room.add(A, created_at=times.text(later(90)))
+    before = copy.deepcopy(room.shelf.records)
+    assert refused(room.ask()) == (409, NOT_YET)
+    assert room.shelf.records == before  # the other one is not sent anything twice
+    assert room.sent(endpoint=other) == {other: PENDING}
+    why = error("ENDPOINT_DELETED", "its endpoint was removed before it was delivered, and registered anew")
+    room.apply(held, changes.fail(held, now=room.clock(), why=why, limits=LIMITS, receipt={}))
+    assert room.sent() == dict.fromkeys(room.ids, PENDING)
+    assert room.delivery(name).registration == times.text(later(90))
+
+
+@pytest.mark.parametrize("what", ["claimed", "given up"])
+def test_nothing_is_promised_of_what_was_claimed_at_that_moment_for_an_endpoint_that_was_registered_before(
+    what: str,
+) -> None:
+    room = Room(handed_over(), A)
+    room.sent()
+    (name,) = room.ids
+    room.endpoints.remove(TENANT, name)
+    room.add(A, created_at=times.text(later(90)))
+
+    def claimed(key: Key) -> None:
+        room.shelf.before = lambda _: None
+        (room.claim if what == "claimed" else room.give_up)(name)
+
+    room.shelf.before = claimed
+    assert refused(room.ask()) == (409, NOT_YET)
+    assert room.delivery(name).registration == times.text(NOW)
+
+
+def test_one_under_way_that_names_no_registration_is_for_whoever_is_registered() -> None:
+    room = Room(handed_over(), A)
+    room.sent()
+    (name,) = room.ids
+    room.claim(name)
+    (record,) = room.shelf.records.values()
+    del record["registration"]
+    assert room.sent() == {name: PROCESSING}
+
+
 def test_a_repeat_makes_nothing_twice() -> None:
     room = Room(handed_over(), A)
     room.sent()

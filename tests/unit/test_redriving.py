@@ -40,6 +40,30 @@ def test_a_group_is_sent_to_its_queue_and_then_removed() -> None:
     assert len(run.first) == 10
 
 
+def test_a_record_that_cannot_be_read_is_skipped_and_holds_up_no_other() -> None:
+    place = Mortuary(3)
+    place.store.spoilt = {an_id(1)}
+    place.ask(group=GROUP, queue=WORK, rate=1_000)
+    run = place.round()
+    assert run is not None
+    assert (run.state, run.moved, run.skipped, run.stale) == (DONE, 2, 1, 0)
+    assert len(place.work.visible) == 1
+
+
+def test_a_canary_whose_record_cannot_be_read_by_now_stops_the_redrive() -> None:
+    place = Mortuary(2)
+    place.ask(group=GROUP, queue=WORK, canary=1, rate=1_000)
+
+    def spoil() -> None:
+        place.store.spoilt = {an_id(0), an_id(1)}
+
+    place.passes = spoil
+    run = place.round()
+    assert run is not None
+    assert (run.state, run.moved) == (STOPPED, 1)
+    assert "cannot be read" in run.why
+
+
 def test_letters_are_sent_by_their_ids_wherever_they_lie() -> None:
     place = Mortuary(3)
     place.boxes[URGENT].add(dead(7))

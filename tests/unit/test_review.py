@@ -19,11 +19,11 @@ from lambdas.core.letters import letter as letters
 from lambdas.core.letters import review, reviews
 from lambdas.core.letters.letter import DELIVERIES, INBOX, WORK
 from lambdas.core.letters.review import Decision, Desk, decide
-from lambdas.core.ports import Found
+from lambdas.core.ports import Found, Unavailable
 from lambdas.core.problems import Problem
 from lambdas.core.webhooks import messages
 from tests.builders import any_envelope, any_event_body, any_found, any_hint_body, any_record, unreadable_found
-from tests.fakes import FakeSender
+from tests.fakes import FakeSender, Trouble
 from tests.unit.mortuary import OLD, Mortuary, an_id, dead
 
 EVE, BOB = "arn:aws:iam::1:user/eve", "arn:aws:iam::1:user/bob"
@@ -133,6 +133,31 @@ def test_the_job_that_the_message_names_gets_a_line_in_its_history_once() -> Non
     decided(repairing(letter), place)
     lines = [line for line in from_record(place.store.records[an_id(1)]).history if line["what"] == "repaired"]
     assert [line["note"] for line in lines] == [f"by {EVE}: the sender was fixed"]
+
+
+def test_a_letter_is_discarded_though_its_jobs_record_cannot_be_read() -> None:
+    place = Mortuary(1)
+    place.store.spoilt = {an_id(0)}
+    told = decided(repairing(dead(0), None), place)
+    assert (told["status"], told["done"], place.work.lying) == ("discarded", True, {})
+
+
+@pytest.mark.parametrize(("chars", "status"), [(129, 404), (128, 503)])
+def test_no_letter_has_a_longer_id_than_a_key_may_be_and_nobody_looks_for_it(chars: int, status: int) -> None:
+    """A store refuses a longer key, which is no reason to ask again."""
+    place = Mortuary(1)
+    place.ledger.troubles.add("read", Trouble.REFUSED)
+    desk = desk_of(place)
+
+    def answer() -> int:
+        try:
+            outcome = decide(Decision("x" * chars, EVE, "why"), desk)
+        except Unavailable:
+            return 503
+        assert isinstance(outcome, Problem)
+        return outcome.status
+
+    assert (answer(), "receive" in place.work.calls) == (status, status == 503)
 
 
 TENANT = [{"op": "replace", "path": "/tenant_id", "value": "globex"}, *FIX]

@@ -10,7 +10,7 @@ from lambdas.contracts.names import FAILED, INBOX_RETURNS, WAITING
 from lambdas.core.envelope import read
 from lambdas.core.letters.letter import DELIVERIES, INBOX, URGENT, WORK
 from lambdas.core.letters.stray_letters import RETURNS_MAX, StrayLetters
-from lambdas.core.ports import Found, Unavailable
+from lambdas.core.ports import MESSAGE_BYTES, Found, Message, Unavailable
 from tests.builders import (
     any_delivery_hint_body,
     any_event_body,
@@ -125,6 +125,15 @@ def test_a_hint_of_a_job_that_has_ended_is_noise(record: dict[str, Any]) -> None
     assert (place.work.lying, place.outbox.work, told.counts["noise"]) == ({}, [], 1)
 
 
+def test_a_record_that_cannot_be_read_leaves_its_letter_and_holds_up_no_other() -> None:
+    place = holding(stray(1), stray(2), dead(3), record=any_record(pk=an_id(1)))
+    place.store.records |= {an_id(2): any_record(pk=an_id(2)), an_id(3): failed(3)}
+    place.store.spoilt = {an_id(1), an_id(3)}
+    place.clock.advance(999_999)
+    told = swept(place)
+    assert (told.ids, len(place.work.visible), told.counts["noise"]) == ([an_id(2)], 2, 0)
+
+
 # --- letters about jobs ------------------------------------------------------------------------------
 def test_a_letter_of_a_failed_job_is_the_operators() -> None:
     place = Mortuary(3)
@@ -182,6 +191,15 @@ def test_an_event_stays_while_the_inbox_refuses_it() -> None:
     assert (swept(place).troubles, len(place.inbox.visible)) == (1, 1)
 
 
+@pytest.mark.parametrize(("room", "back"), [(len(INBOX_RETURNS) + len("String1"), 1), (0, 0)])
+def test_an_event_that_is_too_large_for_its_returns_stays_and_is_no_trouble(room: int, back: int) -> None:
+    body = "x" * (MESSAGE_BYTES - Message("", {"source": "crm"}, "").size - room)
+    place = holding(any_found(body, attributes={"source": "crm"}, moved=True), queue=INBOX)
+    place.queues[INBOX] = FakeSender(lambda message: message.size > MESSAGE_BYTES)
+    told = swept(place)
+    assert (told.counts["put_back"], told.troubles, len(place.inbox.visible)) == (back, 0, 1 - back)
+
+
 # --- what is to be delivered -------------------------------------------------------------------------
 @pytest.mark.parametrize("body", [any_event_body(), any_delivery_hint_body()])
 @pytest.mark.parametrize("moved", [True, False])
@@ -229,6 +247,18 @@ def test_a_sweep_that_is_stopped_shows_what_it_had_hidden() -> None:
     next(running)
     running.close()  # type: ignore[attr-defined]
     assert len(place.work.visible) == 25
+
+
+def test_a_queue_that_cannot_be_read_keeps_no_letter_of_another() -> None:
+    place = holding(stray(1), record=any_record(pk=an_id(1)))
+    place.inbox.add(any_found("{}", moved=True))
+    place.work.troubles.add("receive", Trouble.REFUSED)
+    told = Told()
+    with pytest.raises(Unavailable, match="work: receive"):
+        for _ in part(place).run(told):
+            pass
+    assert (told.troubles, told.counts["put_back"], place.inbox.lying) == (1, 1, {})
+    assert len(place.work.visible) == 1
 
 
 def test_a_store_that_does_not_answer_ends_the_part_and_nothing_is_lost() -> None:

@@ -142,7 +142,7 @@ def test_a_job_whose_execution_has_fallen_short_fails_and_keeps_its_parts(record
 
 @pytest.mark.parametrize("how", ["failed", "timed out", "aborted"])
 def test_a_job_whose_execution_ended_badly_runs_again_and_its_message_is_sent_in_the_same_sweep(how: Any) -> None:
-    world = World(lapsed("done"), EndedBadly(how))
+    world = World(lapsed("done", "again"), EndedBadly(how))
     assert world.sweep() == {"described": 1, "run_again": 1}
     assert (world.record["status"], world.record["run"], world.record["runs"]) == (PENDING, 1, 1)
     wait_s = (times.instant(world.record["not_before"]) - world.clock()).total_seconds()
@@ -151,7 +151,7 @@ def test_a_job_whose_execution_ended_badly_runs_again_and_its_message_is_sent_in
 
 
 def test_the_last_execution_that_ends_badly_is_the_end_of_its_job() -> None:
-    world = World(lapsed(run=1, runs=1), EndedBadly("timed out", "States.Timeout"))
+    world = World(lapsed("again", run=1, runs=1), EndedBadly("timed out", "States.Timeout"))
     assert world.sweep() == {"described": 1, "given_up": 1}
     assert (world.record["status"], world.record["error"]["code"]) == (FAILED, "EXECUTION_TIMED_OUT")
     assert (world.outbox.order, world.report.found) == ([], 0)

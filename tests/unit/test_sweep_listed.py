@@ -117,6 +117,23 @@ def test_an_event_that_can_become_no_job_is_listed_and_not_repaired() -> None:
     assert "e-2: MALFORMED_BODY" in report.lists["unusable_events"][0]
 
 
+def test_an_event_that_its_page_could_not_tell_costs_none_of_the_others() -> None:
+    world = World([event(1), event(2)])
+    part = world.part(lambda *_: Page([event(1), event(2)], "", [("7", "an event's id is text")]))
+    assert part.run(world.report, FakeTurn())
+    assert columns(world.report) == {"source": 3, "retriggered": 2, "unusable": 1}
+    assert (world.report.balanced, world.report.all_troubles) == (True, 1)
+    assert world.report.lists == {"unusable_events": ["7: an event's id is text"]}
+
+
+def test_an_event_whose_jobs_record_cannot_be_read_is_not_settled_and_the_others_are() -> None:
+    world = World([event(1), event(2)])
+    world.store.spoilt = {job_id(1)}
+    report = world.sweep(dry_run=True)
+    assert (columns(report), report.troubles) == ({"source": 2, "missing": 1}, 1)
+    assert "cannot be read" in report.lists["not_settled"][0]
+
+
 def test_a_dry_run_names_what_is_missing_and_makes_no_job() -> None:
     world = World([event(1)])
     report = world.sweep(dry_run=True)

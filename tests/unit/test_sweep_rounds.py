@@ -11,6 +11,7 @@ import pytest
 
 from lambdas.contracts.names import SWEEP_PARTS
 from lambdas.core import times
+from lambdas.core.job import UnreadableRecord
 from lambdas.core.ports import Unavailable
 from lambdas.core.sweeping import asking
 from lambdas.core.sweeping.asking import Order, ask, certificate_of, known_parts, order_of
@@ -262,11 +263,12 @@ def test_what_dies_at_one_place_again_and_again_is_given_up_and_begun_anew() -> 
     assert world.certificate("last")["status"] == "DONE"
 
 
-def test_a_part_that_fails_says_why_and_the_others_do_theirs() -> None:
+@pytest.mark.parametrize("trouble", [PartFailed, Unavailable, UnreadableRecord])
+def test_a_part_that_fails_says_why_and_the_others_do_theirs(trouble: type[Exception]) -> None:
     class Broken:
         def run(self, report: Report, turn: Turn) -> bool:
             report.count("seen")
-            raise PartFailed("its list was not answered")
+            raise trouble("its list was not answered")
 
     world = World(shop=Broken(), stuck=Counting())
     world.invoke({"sweep_id": "s1", "parts": ["shop", "stuck"]})
@@ -360,6 +362,16 @@ def test_a_sweep_that_was_asked_for_is_known_at_once_and_started() -> None:
 def test_nobody_knows_a_sweep_that_nobody_asked_for() -> None:
     world = World()
     assert certificate_of("no", now=world.clock(), ledger=world.ledger, certificates=world.certificates) is None
+
+
+@pytest.mark.parametrize(("chars", "read"), [(128, 1), (129, 0)])
+def test_a_longer_id_than_any_sweep_has_is_not_looked_for(chars: int, read: int) -> None:
+    """A store refuses a longer key, which is no reason to ask again."""
+    world = World()
+    asked: list[str] = []
+    world.ledger.before = asked.append
+    found = certificate_of("s" * chars, now=world.clock(), ledger=world.ledger, certificates=world.certificates)
+    assert (found, asked) == (None, ["read"] * read)
 
 
 def test_a_certificate_whose_object_was_deleted_is_told_from_the_record() -> None:

@@ -6,10 +6,12 @@ import asyncio
 from typing import Any, Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lambdas.contracts.names import FAILED
 from lambdas.core import times
-from lambdas.core.asking import Bill
+from lambdas.core.asking import Answer, Bill
 from lambdas.core.outcomes import ModelError, ModelErrorKind, NotDone, NotReady, OutOfTime, Permanent, Rejected
 from lambdas.core.policy import DAY_S, Limits, RetryPolicy
 from lambdas.core.ports import AnswerNotStored, AnswerPending, EffectNotRecorded, Unavailable
@@ -27,6 +29,27 @@ Anew = Literal["sample", "unusable"]
 class Mute(Exception):
     def __str__(self) -> str:
         raise RuntimeError("not even that")
+
+
+def _raises(self: object) -> Any:
+    raise SystemExit(4)
+
+
+KINDS = (
+    NotReady, OutOfTime, Unavailable, AnswerPending, Permanent, Rejected, ModelError, AnswerNotStored,
+    EffectNotRecorded, NotDone, KeyError, SystemExit, Mute,
+)  # fmt: skip
+ODD = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.text()), st.datetimes(),
+    st.tuples(st.text(), st.text()), st.sampled_from([object(), property(_raises), 10**400, Rejected]),
+)  # fmt: skip
+ATTRIBUTES = st.dictionaries(st.sampled_from(["retry_after", "until", "code", "kind", "answers", "cost", "args"]), ODD)
+
+
+def _without_its_init(kind: type[BaseException], /, **attributes: Any) -> BaseException:
+    """Of a subclass whose own `__init__` does not call that of its kind."""
+    made: BaseException = type("Odd", (kind,), {**attributes, "__init__": lambda self: None})()
+    return made
 
 
 def _judge(raised: BaseException) -> Verdict:
@@ -124,6 +147,38 @@ def test_no_task_waits_in_a_hot_loop(asked_s: float, waits_s: float) -> None:
     found = _judge(NotReady("x", retry_after=asked_s))
     assert isinstance(found, Wait)
     assert found.seconds == waits_s
+
+
+@given(kind=st.sampled_from(KINDS), attributes=ATTRIBUTES)
+def test_whatever_is_raised_is_judged_and_the_write_that_follows_is_made(
+    kind: type[BaseException], attributes: dict[str, Any]
+) -> None:
+    found = _judge(_without_its_init(kind, **attributes))
+    assert isinstance(found, Wait | Failed)
+    assert _settle(found).rule.name in ("park", "retry", "fail")
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (NotReady, Wait({"code": "NOT_READY", "message": ""}, 60.0)),
+        (Permanent, Failed({"code": "PERMANENT", "message": ""}, final=True)),
+        (Rejected, Failed({"code": "OUTPUT_REJECTED", "message": ""}, anew="sample")),
+        (ModelError, Failed({"code": "TASK_ERROR", "message": "Odd: "})),
+    ],
+)
+def test_a_subclass_that_does_not_call_its_kinds_init_is_of_that_kind_as_far_as_it_can_be(
+    kind: type[BaseException], expected: Verdict
+) -> None:
+    assert _judge(_without_its_init(kind)) == expected
+
+
+@pytest.mark.parametrize("answer", ["its text", None, Answer("yes", "m", 1, 1, 1, reused=False), Rejected])
+def test_what_is_no_stored_answer_cannot_be_named_as_no_good(answer: Any) -> None:
+    with pytest.raises(TypeError, match=r"answers of ctx\.model\.ask"):
+        Rejected("no good", answer)
+    found = _judge(_without_its_init(Rejected, answers=(answer,)))
+    assert (found.why["code"], found.no_good) == ("TASK_ERROR", ()) if isinstance(found, Failed) else False
 
 
 # --- settled ---------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from lambdas.core.workflows.told import TransientError, WaitError
 from tests.builders import JOB_ID, TENANT, any_task, later
 from tests.fakes import FakeModel, Trouble, any_reply
 from tests.fakes_workflows import WORKFLOW, any_workflow
-from tests.unit.assembly import TRIES, Assembly, raising, started_record
+from tests.unit.assembly import TRIES, Assembly, asking, raising, started_record
 from tests.unit.bench import PAID
 
 INPUT = {"text": "Houston, we have had a problem."}
@@ -32,10 +32,10 @@ def doing(run: Any, **more: Any) -> Assembly:
 
 
 # --- the good way ----------------------------------------------------------------------------------
-def test_a_branch_stores_its_part_and_writes_once_that_it_is_done() -> None:
+def test_a_branch_stores_its_part_and_writes_that_it_has_begun_and_that_it_is_done() -> None:
     bench = Assembly()
     assert bench.branch("summary", by="me") == "done"
-    assert bench.order == ["read", "get", "put", "part"]
+    assert bench.order == ["read", "part", "get", "put", "part"]
     part = bench.part("summary")
     assert (part.state, part.by, part.sha, part.cost, part.at) == ("done", "me", SHA, PAID, bench.clock())
     assert part.bytes == len(bench.results.objects[KEY])
@@ -233,20 +233,49 @@ def test_sfn_08_every_way_a_task_can_end_is_told_by_one_of_two_names() -> None:
         (AnswerPending(later(30)), "ANSWER_PENDING"),
     ],
 )
-def test_a_wait_for_which_nothing_was_paid_is_told_once_and_raised_as_one(error: Exception, code: str) -> None:
+def test_a_wait_for_which_nothing_was_paid_is_raised_as_one_and_gives_its_try_back(error: Exception, code: str) -> None:
     bench = doing(raising(error))
     for _ in range(3):
         with pytest.raises(WaitError) as raised:
             bench.branch("summary")
         assert str(raised.value) == code
-    assert (bench.store.calls.count("part"), bench.part("summary").error["code"]) == (1, code)
+    assert (bench.part("summary").used, bench.part("summary").error["code"]) == (0, code)
 
 
 def test_a_wait_whose_reason_cannot_be_written_down_is_a_wait_all_the_same() -> None:
     bench = doing(raising(NotReady("later")))
-    bench.store.troubles.add("part", Trouble.UNSENT)
-    with pytest.raises(WaitError):
+    bench.store.troubles.add("part", None, Trouble.UNSENT)
+    with pytest.raises(WaitError, match="NOT_READY"):
         bench.branch("summary")
+    assert bench.part("summary").used == 1  # a run that may have paid is counted
+
+
+@pytest.mark.parametrize("trouble", [Trouble.UNSENT, Trouble.REFUSED, Trouble.UNHEARD])
+def test_a_branch_that_cannot_be_charged_waits_and_asks_nothing(trouble: Trouble) -> None:
+    bench = Assembly()
+    bench.store.troubles.add("part", trouble)
+    with pytest.raises(WaitError, match="STORE_UNAVAILABLE"):
+        bench.branch("summary")
+    assert bench.asked == []
+    assert bench.branch("summary") == "done"
+    assert (len(bench.asked), bench.job().cost) == (1, PAID)
+
+
+def test_a_branch_whose_twin_has_begun_meanwhile_waits_and_asks_nothing() -> None:
+    bench = Assembly()
+    twin = {"summary": {"state": "open", "by": "the twin", "used": 1}}
+    bench.store.before = lambda name: bench.store.records[JOB_ID].update(parts=twin) if name == "part" else None
+    with pytest.raises(WaitError, match="OVERTAKEN"):
+        bench.branch("summary")
+    assert (bench.asked, bench.part("summary").by) == ([], "the twin")
+
+
+def test_a_charge_whose_reply_was_lost_is_taken_once() -> None:
+    bench = doing(raising(NotReady("later")))
+    bench.store.troubles.add("part", Trouble.LOST_REPLY)
+    with pytest.raises(WaitError, match="NOT_READY"):
+        bench.branch("summary")
+    assert bench.part("summary").used == 0
 
 
 def test_a_store_that_cannot_be_read_is_a_wait() -> None:
@@ -281,6 +310,7 @@ def test_a_task_with_a_policy_of_its_own_is_tried_no_more_often_in_a_run(error: 
     assert bench.called_until_it_ends("summary") == "failed"
     part = bench.part("summary")
     assert (len(runs), part.state, bool(part.error["message"])) == (tries, "failed", True)
+    assert part.error["code"] != "ATTEMPTS_EXHAUSTED"  # the last one says so itself
     unspoken = doing(run)
     assert unspoken.called_until_it_ends("summary").startswith("TransientError")
     assert len(runs) == tries + TRIES
@@ -290,6 +320,13 @@ def test_a_task_with_a_patient_policy_is_called_no_more_often_than_its_state_mac
     bench = doing(raising(ValueError("no")), retry=RetryPolicy(max_attempts=9))
     assert bench.called_until_it_ends("summary").startswith("TransientError")
     assert (bench.part("summary").state, bench.part("summary").used) == ("again", TRIES)
+
+
+def test_a_tasks_own_bound_counts_the_tries_that_died() -> None:
+    bench = doing(asking("summary"), retry=RetryPolicy(max_attempts=1))
+    bench.store.records[JOB_ID]["parts"] = {"summary": {"state": "open", "by": "me.begun", "used": 1}}
+    assert bench.branch("summary") == "failed"
+    assert (bench.asked, bench.part("summary").error["code"]) == ([], "ATTEMPTS_EXHAUSTED")
 
 
 def test_waits_that_are_free_are_no_tries_of_its_tasks_policy() -> None:
@@ -472,7 +509,7 @@ def test_a_cost_is_counted_once_when_the_reply_of_its_write_is_lost() -> None:
 @pytest.mark.parametrize("trouble", [Trouble.UNSENT, Trouble.REFUSED, Trouble.UNHEARD])
 def test_a_part_that_could_not_be_recorded_is_found_by_the_next_call(trouble: Trouble) -> None:
     bench = Assembly()
-    bench.store.troubles.add("part", trouble)
+    bench.store.troubles.add("part", None, trouble)
     with pytest.raises(TransientError, match="PART_NOT_RECORDED"):
         bench.branch("summary")
     assert bench.branch("summary") == "done"
@@ -511,9 +548,8 @@ def test_a_late_cost_that_cannot_be_booked_is_in_the_log() -> None:
 
 
 def test_who_was_overtaken_by_a_twin_that_is_done_leaves_its_part() -> None:
-    bench = doing(raising(Permanent("no")))
-    twin = {"summary": {"state": "done", "by": "the twin", "sha": "s", "cost": 1}}
-    bench.store.before = lambda name: bench.store.records[JOB_ID].update(parts=twin) if name == "part" else None
+    bench = doing(lambda i, ctx: raising(Permanent(ctx.model.ask("Q").text))(i, ctx))
+    _meanwhile(bench, parts={"summary": {"state": "done", "by": "the twin", "sha": "s", "cost": 1}})
     assert bench.branch("summary") == "done"
     assert bench.part("summary").by == "the twin"
 

@@ -13,7 +13,7 @@ from lambdas.core.documents import read_document
 from lambdas.core.outcomes import ModelError, Permanent
 from lambdas.core.ports import ModelRequest, Reply
 from lambdas.core.tasks import Context
-from lambdas.core.workflows.ports import EndedBadly, Ending
+from lambdas.core.workflows.ports import EndedBadly
 from lambdas.core.workflows.told import TransientError, WaitError
 from tests.builders import any_record, any_task
 from tests.fakes import FakeModel, Trouble, any_reply
@@ -120,87 +120,6 @@ def test_n2_answers_about_a_piece_that_could_not_be_forgotten_cost_a_try_and_no_
     assert bench.play()["status"] == COMPLETED
     assert pieces_asked_about(bench) == ["1", "2", "3", "3", "3"]
     assert bench.part("one").used == 2
-
-
-# --- what only waits ----
-THROTTLED = ModelError("throttled", "ThrottlingException", "slow down")
-
-
-def timed_out(bench: Assembly) -> str:
-    bench.executions.standing[WORKFLOW, name_of(bench)] = EndedBadly("timed out")
-    return bench.hear(run_=bench.job().run)
-
-
-def begun_again(bench: Assembly) -> int:
-    bench.store.records[bench.job().id] |= {"status": "PROCESSING", "claim_id": "me"}
-    assert bench.start() == "started"
-    return bench.job().run
-
-
-def test_of_many_branches_that_wait_those_that_fit_are_named_whole_and_the_others_counted() -> None:
-    names = tuple(f"branch-{'x' * 30}-{n}" for n in range(9))
-    bench = Assembly(model=FakeModel(*[THROTTLED] * 9), workflow=any_workflow(branches=names))
-    for name in names:
-        with pytest.raises(WaitError):
-            bench.branch(name)
-    timed_out(bench)
-    told = ", ".join(f"{name} (MODEL_THROTTLED)" for name in names[:2])
-    assert (bench.job().error or {})["message"] == f"run 0 timed out: it waited for {told} and 7 more"
-
-
-def test_an_overload_that_outlasts_every_run_is_waited_for_and_costs_neither_a_run_nor_a_try() -> None:
-    """As a plain job's wait: its deadline ends it, no count does."""
-    bench = Assembly(model=FakeModel(*[THROTTLED] * 5), workflow=any_workflow(branches=("one",), max_runs=1))
-    for run in range(5):
-        with pytest.raises(WaitError):
-            bench.branch("one", run_=run)
-        assert timed_out(bench) == "run_again"
-        job = bench.job()
-        assert (job.status, job.run, job.runs, job.tries) == (PENDING, run + 1, 0, 0)
-        assert (job.error or {})["message"] == f"run {run} timed out: it waited for one (MODEL_THROTTLED)"
-        bench.store.records[job.id]["tries"] = 1  # as the next claim counts
-        begun_again(bench)
-    assert bench.play(run_=5)["status"] == COMPLETED
-
-
-def test_a_stage_that_waits_may_have_others_behind_it() -> None:
-    stages = [["one", "two"], ["three"]]
-    bench = Assembly(model=FakeModel(any_reply(), THROTTLED), workflow=any_workflow(stages=stages, max_runs=1))
-    bench.branch("one")
-    with pytest.raises(WaitError):
-        bench.branch("two")
-    assert timed_out(bench) == "run_again"
-
-
-@pytest.mark.parametrize(
-    "said",
-    [ModelError("transient", "ReadTimeoutError", "cut", maybe_billed=True), any_reply(stop_reason="max_tokens")],
-    ids=["cut", "truncated"],
-)
-def test_a_run_in_which_a_try_was_used_is_counted_though_it_waits_in_the_end(said: Any) -> None:
-    """Else a question would be paid three times for every execution that there is time for."""
-    bench = Assembly(model=FakeModel(said, THROTTLED), workflow=any_workflow(branches=("one",), max_runs=1))
-    with pytest.raises(TransientError):
-        bench.branch("one")
-    with pytest.raises(WaitError):
-        bench.branch("one")
-    assert timed_out(bench) == "failed"
-
-
-def test_a_run_in_which_a_branch_was_killed_or_not_begun_beside_one_that_waits_is_counted() -> None:
-    bench = Assembly(model=FakeModel(THROTTLED), workflow=any_workflow(branches=("one", "two"), max_runs=1))
-    with pytest.raises(WaitError):
-        bench.branch("one")
-    assert timed_out(bench) == "failed"
-
-
-@pytest.mark.parametrize("how", ["failed", "aborted"])
-def test_a_run_that_did_not_end_by_its_time_is_counted_though_it_waited(how: Ending) -> None:
-    bench = Assembly(model=FakeModel(THROTTLED), workflow=any_workflow(branches=("one",), max_runs=1))
-    with pytest.raises(WaitError):
-        bench.branch("one")
-    bench.executions.standing[WORKFLOW, name_of(bench)] = EndedBadly(how)
-    assert bench.hear() == "failed"
 
 
 # --- what it costs at worst ------------------------------------------------------------------------
@@ -319,7 +238,7 @@ def test_a_worker_that_is_killed_at_any_call_of_its_start_leaves_one_execution(a
 @pytest.mark.parametrize("at", range(1, 4))
 def test_whoever_hears_of_an_end_and_is_killed_leaves_it_to_the_next_who_hears_of_it(at: int) -> None:
     bench, reaper = Assembly(), Reaper(at)
-    bench.executions.standing[WORKFLOW, name_of(bench)] = EndedBadly("timed out")
+    bench.executions.standing[WORKFLOW, name_of(bench)] = EndedBadly("failed")
     reaper.watch(bench)
     call(bench.hear)
     reaper.rest()

@@ -196,6 +196,12 @@ def test_an_execution_that_has_told_no_result_counts_as_one_that_ended_badly(out
     assert (bench.job().status, bench.job().run) == (PENDING, 1)
 
 
+def used(bench: Assembly) -> None:
+    """A branch of this run has used a try."""
+    parts = {"parts": {"summary": {"state": "again", "by": "x", "used": 1}}, "parts_run": bench.job().run}
+    bench.store.records[JOB_ID] |= parts
+
+
 @pytest.mark.parametrize(
     ("how", "code"),
     [("failed", "EXECUTION_FAILED"), ("timed out", "EXECUTION_TIMED_OUT"), ("aborted", "EXECUTION_ABORTED")],
@@ -204,6 +210,7 @@ def test_an_execution_that_ended_badly_is_followed_by_another_run_up_to_the_work
     how: Ending, code: str
 ) -> None:
     bench = claimed()
+    used(bench)
     bench.executions.standing[WORKFLOW, NAME] = EndedBadly(how, "States.Runtime", "x" * 9_000)
     assert bench.start() == "run_again"
     job = bench.job()
@@ -215,6 +222,7 @@ def test_an_execution_that_ended_badly_is_followed_by_another_run_up_to_the_work
     second = ids.execution_name(JOB_ID, 1)
     bench.executions.standing[WORKFLOW, second] = EndedBadly(how)
     again(bench)
+    used(bench)
     assert bench.start() == "failed"
     job = bench.job()
     assert (job.status, job.run, job.runs, (job.error or {})["code"]) == (FAILED, 2, 2, code)

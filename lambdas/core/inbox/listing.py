@@ -20,10 +20,12 @@ class Event:
 
 @dataclass(frozen=True)
 class Page:
-    """`cursor`: what to ask for next, empty behind the last page."""
+    """`cursor`: what to ask for next, empty behind the last page. `unusable`: which of its events could not be read,
+    and why, each by itself."""
 
     events: Sequence[Event]
     cursor: str
+    unusable: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from lambdas.core.envelope import UNREADABLE, Unreadable, letter_about_message, 
 from lambdas.core.intake import Accepted
 from lambdas.core.job import cut
 from lambdas.core.policy import DAY_S
-from lambdas.core.ports import Message, Unavailable
+from lambdas.core.ports import MESSAGE_BYTES, Message, Unavailable
 from lambdas.core.problems import Problem
 from lambdas.core.times import Instant, after
 
@@ -142,7 +142,18 @@ def letter(incoming: Incoming, why: Buried, now: Instant) -> Message:
     )
     if envelope["payload"]["body"] == incoming.body:
         return Message(written(envelope), attributes, group)
-    return Message(incoming.body, {**kept, "reason": why.reason, "detail": _printable(cut(why.detail, 200))}, group)
+    return _as_it_is(Message(incoming.body, kept, group), why)
+
+
+def _as_it_is(original: Message, why: Buried) -> Message:
+    """With as much beside it of what is wrong as SQS takes. An event as large as that has no letter with its reason;
+    but one there is: refused again and again, it would be read for nothing and then lie there all the same."""
+    beside = {"reason": why.reason, "detail": _printable(cut(why.detail, 200))}
+    for names in (("reason", "detail"), ("reason",)):
+        told = replace(original, attributes={**original.attributes, **{name: beside[name] for name in names}})
+        if told.size <= MESSAGE_BYTES:
+            return told
+    return original
 
 
 def _printable(text: str) -> str:

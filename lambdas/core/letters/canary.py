@@ -97,7 +97,7 @@ def verdicts(
             canary,
             judge(
                 canary,
-                store.read(canary.job_id) if canary.job_id else None,
+                letters.record_of(canary.job_id, store),
                 back=None if back is None else canary.subject in back,
                 sent_at=sent_at,
                 now=now,

@@ -182,7 +182,7 @@ def whole(held: Held, store: JobStore) -> dict[str, Any]:
     """One letter, with all that it holds. `body` is the message that it is about, as text; `value` the same as JSON,
     where it is JSON. Raises Unavailable."""
     letter = held.letter
-    record = store.read(letter.job_id) if letter.job_id else None
+    record = letters.record_of(letter.job_id, store)
     told: dict[str, Any] = {
         "letter_id": letter.id,
         "group": letter.group,

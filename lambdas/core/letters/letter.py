@@ -13,7 +13,7 @@ from lambdas.contracts.validation import envelope_check
 from lambdas.core import envelope, ids, times
 from lambdas.core.canonical import sha256, sha256_of
 from lambdas.core.job import Job, UnreadableRecord, from_record
-from lambdas.core.ports import Found, Message
+from lambdas.core.ports import Found, JobStore, Message
 from lambdas.core.times import Instant
 from lambdas.core.webhooks import messages
 
@@ -25,6 +25,7 @@ Standing = Literal["due", "stale", "unknown"]
 NOT_ACKNOWLEDGED = "NOT_ACKNOWLEDGED"
 NEWER_SCHEMA = "NEWER_SCHEMA"
 SENT_HERE = "SENT_HERE"
+SPOILT = "UNREADABLE"  # no status of a job: its record holds what no writer of ours puts there
 
 ERROR_CHARS = 120  # a record cuts its error at 200 bytes, ids and all: where that was must not split a cause
 _BESIDE = ("reason", "detail")  # what ingest puts beside an event that is too large for a letter
@@ -243,6 +244,15 @@ def had_no_attempt(letter: Letter, job: Job | None) -> bool:
     if letter.kind in ("event", "delivery"):
         return letter.found.moved
     return letter.kind == "job" and letter.tries == 0
+
+
+def record_of(job_id: str | None, store: JobStore) -> Mapping[str, Any] | None:
+    """The job's record, by a consistent read. One that cannot be read is a record all the same, of no job: what it
+    holds is for the operator, and it must not end the work on the letters beside it. Raises Unavailable."""
+    try:
+        return store.read(job_id) if job_id else None
+    except UnreadableRecord:
+        return {"pk": job_id, "status": SPOILT}
 
 
 def job_of(record: Mapping[str, Any] | None) -> Job | None:

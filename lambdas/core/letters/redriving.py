@@ -200,8 +200,7 @@ class _Queue:
         if letter.id in self._left:
             taken.stale.append(letter)
             return
-        about_job = letter.kind in ("job", "hint") and letter.job_id
-        record = self.own.store.read(letter.job_id) if about_job and letter.job_id else None
+        record = letters.record_of(letter.job_id, self.own.store) if letter.kind in ("job", "hint") else None
         match letters.standing(letter, record):
             case "stale":
                 taken.stale.append(letter)

@@ -19,6 +19,7 @@ from lambdas.core.letters import dead_letters
 from lambdas.core.letters import letter as letters
 from lambdas.core.letters.dead_letters import Boxes, Held, InTime, NotFound
 from lambdas.core.letters.letter import Letter, message_of
+from lambdas.core.lookup import is_id
 from lambdas.core.policy import DAY_S
 from lambdas.core.ports import Applied, JobStore, Ledger, Message, Now, Sender
 from lambdas.core.problems import Problem, unprocessable
@@ -71,6 +72,8 @@ class Desk:
 def decide(decision: Decision, desk: Desk) -> Review | Problem:
     """Carries it out: the record of it, the job's history, the repaired message, the letter's end, and done. Raises
     Unavailable: then the same request goes on where this one stopped."""
+    if not is_id(decision.letter_id):  # no key of the ledger either, which a store may refuse for its length
+        return no_such_letter(NotFound(0, True))
     boxes = {name: box for name, box in desk.boxes.items() if decision.queue in (None, name)}
     found = dead_letters.take(decision.letter_id, boxes, desk.in_time)
     if isinstance(found, NotFound):
@@ -228,7 +231,7 @@ def _tell_job(review: Review, desk: Desk) -> None:
     claims the job takes the line along. A holder of now may still write over it; the review stays."""
     at = times.instant(review["at"])
     for _ in range(TELLINGS):
-        job = letters.job_of(desk.store.read(review["job_id"])) if review["job_id"] else None
+        job = letters.job_of(letters.record_of(review["job_id"], desk.store))
         if job is None or any((line["what"], line["at"]) == (review["status"], review["at"]) for line in job.history):
             return
         line = changes.note(job, review["status"], f"by {review['who']}: {review['why']}", at=at)

@@ -13,7 +13,7 @@ from lambdas.core.job import Job
 from lambdas.core.letters import letter as letters
 from lambdas.core.letters.dead_letters import LETTERS_MAX, Boxes, Looking
 from lambdas.core.letters.letter import Letter, message_of
-from lambdas.core.ports import JobStore, Message, Now, Outbox, Sender
+from lambdas.core.ports import MESSAGE_BYTES, JobStore, Message, Now, Outbox, Sender, Unavailable
 from lambdas.core.routing import work_message
 from lambdas.core.times import seconds_between
 
@@ -74,14 +74,25 @@ class StrayLetters:
     now: Now
 
     def run(self, report: Report) -> Iterator[None]:
-        """Page by page through all queues; may be closed at each yield. Raises Unavailable."""
-        for queue, box in self.boxes.items():
-            with Looking(queue, box, _always, hide_s=HIDE_S) as looking:
-                for page in looking.pages():
-                    self._page(page, looking, report)
-                    yield
-            if looking.scanned >= LETTERS_MAX:
-                report.count("queues_not_read_to_the_end")
+        """Page by page through all queues; may be closed at each yield. Raises Unavailable when all was done that could
+        be: one queue that cannot be read keeps no letter of another."""
+        troubles: list[str] = []
+        for queue in self.boxes:
+            try:
+                yield from self._queue(queue, report)
+            except Unavailable as trouble:
+                report.trouble()
+                troubles.append(f"{queue}: {trouble}")
+        if troubles:
+            raise Unavailable("; ".join(troubles))
+
+    def _queue(self, queue: str, report: Report) -> Iterator[None]:
+        with Looking(queue, self.boxes[queue], _always, hide_s=HIDE_S) as looking:
+            for page in looking.pages():
+                self._page(page, looking, report)
+                yield
+        if looking.scanned >= LETTERS_MAX:
+            report.count("queues_not_read_to_the_end")
 
     def _page(self, page: Sequence[Letter], looking: Looking, report: Report) -> None:
         report.count("seen", len(page))
@@ -105,7 +116,7 @@ class StrayLetters:
             return _of_event(letter)
         if letter.kind not in ("job", "hint") or letter.job_id is None:
             return Leave()
-        record = self.store.read(letter.job_id)
+        record = letters.record_of(letter.job_id, self.store)
         standing = letters.standing(letter, record)
         if letter.kind == "job":
             old = seconds_between(letter.at, self.now()) >= NOISE_AGE_S
@@ -151,7 +162,8 @@ def _of_event(letter: Letter) -> Fate:
     if judged or returns >= RETURNS_MAX:
         return Leave()
     message = message_of(letter)
-    return PutBack(Message(message.body, {**message.attributes, INBOX_RETURNS: str(returns + 1)}, message.group))
+    back = Message(message.body, {**message.attributes, INBOX_RETURNS: str(returns + 1)}, message.group)
+    return PutBack(back) if back.size <= MESSAGE_BYTES else Leave()  # as large as SQS takes: no room for its returns
 
 
 def _always() -> bool:

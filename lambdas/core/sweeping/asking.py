@@ -9,6 +9,7 @@ from typing import Any
 
 from lambdas.contracts.names import CERTIFICATES_PREFIX, LEASE_SK, SWEEP_SK, UPLOADS
 from lambdas.core import times
+from lambdas.core.lookup import is_id
 from lambdas.core.policy import DAY_S
 from lambdas.core.ports import Ledger, Missing, Results
 from lambdas.core.sweeping.report import BROKEN, DONE, OVER, RUNNING, Report, report_of
@@ -111,7 +112,7 @@ def certificate(sweep_id: str, item: Mapping[str, Any], finished: Instant | None
 def certificate_of(sweep_id: str, *, now: Instant, ledger: Ledger, certificates: Results) -> dict[str, Any] | None:
     """The certificate of a sweep that has ended, or how far it is; None when there is no such sweep. `stalled`: nobody
     is at it any more, and nobody will go on with it. Raises Unavailable."""
-    item = ledger.read(item_of(sweep_id), SWEEP_SK)
+    item = ledger.read(item_of(sweep_id), SWEEP_SK) if is_id(sweep_id) else None
     if item is None:
         return None
     if item.get("status") != RUNNING:

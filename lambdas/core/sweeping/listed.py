@@ -9,7 +9,7 @@ from lambdas.core import times
 from lambdas.core.inbox.listing import Event, Page
 from lambdas.core.ports import JobStore, Notice, Now, Unavailable, Workers
 from lambdas.core.sweeping import accounts
-from lambdas.core.sweeping.accounts import Outcome, Window
+from lambdas.core.sweeping.accounts import Outcome, Unusable, Window
 from lambdas.core.sweeping.report import PartFailed, Report, Turn
 from lambdas.core.times import Instant
 
@@ -34,7 +34,7 @@ class Listed:
         cursor = str(report.cursor or "")
         while turn.in_time():
             page = self._page(report, cursor)
-            self._settle(report, page.events)
+            self._settle(report, page)
             if not page.cursor:
                 return True
             if page.cursor == cursor:
@@ -51,7 +51,12 @@ class Listed:
             name = "" if isinstance(trouble, Unavailable) else f"{type(trouble).__name__}: "
             raise PartFailed(f"the source's list: {name}{trouble}") from trouble
 
-    def _settle(self, report: Report, events: Sequence[Event]) -> None:
+    def _settle(self, report: Report, page: Page) -> None:
+        self._settle_events(report, page.events)
+        for name, why in page.unusable:
+            accounts.settle(report, None, Unusable(why), name=name, notice=self.notice)
+
+    def _settle_events(self, report: Report, events: Sequence[Event]) -> None:
         """A page may tell of one event twice, and a source may not keep to the window that it was asked for."""
         since, until = times.instant(report.since), times.instant(report.until)
         found = {self.job_id(event.id): event for event in events if since < event.at <= until}

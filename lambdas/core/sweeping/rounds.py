@@ -9,6 +9,7 @@ from typing import Any
 
 from lambdas.contracts.names import LEASE_SK, SWEEP_SK
 from lambdas.core import times
+from lambdas.core.job import UnreadableRecord
 from lambdas.core.ports import Ledger, Notice, Now, Results, Unavailable
 from lambdas.core.sweeping.asking import (
     PART,
@@ -118,7 +119,7 @@ class Rounds:
             if not self.parts[report.part].run(report, turn):
                 return False
             report.state = DONE
-        except (Unavailable, PartFailed) as trouble:
+        except (Unavailable, PartFailed, UnreadableRecord) as trouble:
             report.state, report.why = BROKEN, str(trouble)[:500]
         return True
 

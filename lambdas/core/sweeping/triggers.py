@@ -12,6 +12,7 @@ from lambdas.core.inbox.message import Outcome as Taken
 from lambdas.core.inbox.uploads import Yard
 from lambdas.core.inbox.webhooks import Reception
 from lambdas.core.intake import Accepted
+from lambdas.core.job import UnreadableRecord
 from lambdas.core.ports import JobStore, ObjectVersion, Stored, Unavailable
 from lambdas.core.sweeping.accounts import Known, Missed, Outcome, Triggered, Unusable
 
@@ -67,5 +68,9 @@ def _dry(job_id_of: Callable[[], str], store: JobStore) -> Outcome:
 
 
 def _known(job_id: str, store: JobStore) -> Known | None:
-    record = store.read(job_id) if job_id else None
+    """Raises Unavailable, also for a record that cannot be read: that event is not settled, and the others are."""
+    try:
+        record = store.read(job_id) if job_id else None
+    except UnreadableRecord as broken:
+        raise Unavailable(f"the record of {job_id} cannot be read: {broken}") from broken
     return Known(job_id, str(record.get("status"))) if record is not None else None

@@ -22,7 +22,15 @@ from lambdas.core.webhooks.endpoint import Endpoint
 from lambdas.core.webhooks.messages import Event
 from lambdas.core.webhooks.ports import DeliveryStore, EndpointStore
 
-_Place = tuple[str, str, str]  # an endpoint's id, its URL where its job names it, its registration
+
+@dataclass(frozen=True)
+class Recipient:
+    """Who is to hear of an event: a registered endpoint as it is registered now, or a `url` that the job itself names
+    (`endpoint`: its callback id)."""
+
+    endpoint: str
+    registration: str = ""
+    url: str = ""
 
 
 class JobRecords(Protocol):
@@ -61,10 +69,10 @@ def plan(event: Event, planner: Planner, *, notice: Notice) -> int | Unreadable:
     if job.get("status") == DELETED:
         return _planned(event, 0, 0, notice)
     url = str(job.get("callback_url", "")) if callback else ""
-    places = [*registered, *_callback(url, planner, notice)]
+    recipients = [*registered, *_callback(url, planner, notice)]
     began = _instant(told["payload"].get("created_at"))  # when the job was accepted
-    made = sum(_put(_record(event, place, planner), began, planner) for place in places)
-    return _planned(event, len(places), made, notice)
+    made = sum(_put(_record(event, one, planner), began, planner) for one in recipients)
+    return _planned(event, len(recipients), made, notice)
 
 
 def _planned(event: Event, endpoints: int, made: int, notice: Notice) -> int:
@@ -72,14 +80,14 @@ def _planned(event: Event, endpoints: int, made: int, notice: Notice) -> int:
     return made
 
 
-def _record(event: Event, place: _Place, planner: Planner) -> dict[str, Any]:
-    told, (endpoint, url, registration) = event.envelope, place
+def _record(event: Event, recipient: Recipient, planner: Planner) -> dict[str, Any]:
+    told = event.envelope
     return new_record(
         pk=event.job_id,
         tenant=told["tenant_id"],
-        endpoint=endpoint,
-        url=url,
-        registration=registration,
+        endpoint=recipient.endpoint,
+        url=recipient.url,
+        registration=recipient.registration,
         event_type=told["event_type"],
         event_id=told["event_id"],
         sequence=told["step_index"],
@@ -116,14 +124,14 @@ def body_of(envelope: Mapping[str, Any]) -> str:
     return written({**envelope, "payload": {**envelope["payload"], "sequence": envelope["step_index"]}})
 
 
-def _registered(event: Event, planner: Planner, notice: Notice) -> Iterator[_Place]:
+def _registered(event: Event, planner: Planner, notice: Notice) -> Iterator[Recipient]:
     tenant = event.envelope["tenant_id"]
     with planner.turns:
         if tenant not in planner.known:
             planner.known[tenant] = tuple(_readable(planner, tenant, notice))
     for one in planner.known[tenant]:
         if one.wants(event.envelope["event_type"]):
-            yield one.id, "", one.registration
+            yield Recipient(one.id, registration=one.registration)
 
 
 def _readable(planner: Planner, tenant: str, notice: Notice) -> Iterator[Endpoint]:
@@ -135,12 +143,12 @@ def _readable(planner: Planner, tenant: str, notice: Notice) -> Iterator[Endpoin
             notice("unreadable_endpoint", tenant=tenant, detail=str(broken))
 
 
-def _callback(url: str, planner: Planner, notice: Notice) -> Iterator[_Place]:
+def _callback(url: str, planner: Planner, notice: Notice) -> Iterator[Recipient]:
     """It was looked at when the job was accepted; what is no usable URL by now has no origin to be called under."""
     if not url:
         return
     match urls.read(url, local=planner.local):
         case urls.Destination() as destination:
-            yield urls.callback_id(destination), destination.url, ""
+            yield Recipient(urls.callback_id(destination), url=destination.url)
         case urls.UnusableUrl(reason):
             notice("unusable_callback", detail=reason)

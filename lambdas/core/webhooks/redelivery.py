@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lambdas.contracts.names import CALLBACK, PENDING
+from lambdas.contracts.names import CALLBACK, PENDING, PROCESSING
 from lambdas.core import routing
 from lambdas.core.job import Job
 from lambdas.core.lookup import job_of
@@ -19,8 +19,8 @@ from lambdas.core.webhooks import messages, planning, urls
 from lambdas.core.webhooks.delivery import Delivery, DeliveryLimits, read
 from lambdas.core.webhooks.endpoint import Endpoint
 from lambdas.core.webhooks.messages import Event
-from lambdas.core.webhooks.planning import Planner
-from lambdas.core.webhooks.ports import DeliveryStore, EndpointStore
+from lambdas.core.webhooks.planning import Planner, Recipient
+from lambdas.core.webhooks.ports import DeliveryStore, EndpointStore, Key
 from lambdas.core.webhooks.registry import body_of, not_found
 
 
@@ -54,11 +54,10 @@ class _Audience:
     callback: str = ""
 
     @property
-    def places(self) -> Iterator[tuple[str, str]]:
-        """Each endpoint's id, and its registration."""
-        yield from ((one.id, one.registration) for one in self.registered)
+    def recipients(self) -> Iterator[Recipient]:
+        yield from (Recipient(one.id, registration=one.registration) for one in self.registered)
         if self.callback:
-            yield self.callback, ""
+            yield Recipient(self.callback)
 
 
 def redeliver(tenant: str, job_id: str, raw: bytes, post: Post) -> Redelivery | Problem:
@@ -93,13 +92,19 @@ def _audience(job: Job, event: dict[str, Any], wanted: str, post: Post) -> _Audi
         if not found:
             return not_found()
     audience = _Audience(tuple(one for one in found if one.wants(event["event_type"])), callback)
-    if not any(audience.places):
+    if not any(audience.recipients):
         what = "this endpoint is disabled, or does not want it" if wanted and found else "nobody is registered for it"
         return wrong_state(job.id, f"There is nowhere to deliver {event['event_type']} to: {what}.")
     return audience
 
 
-def _send(job: Job, event: dict[str, Any], audience: _Audience, post: Post) -> Redelivery:
+def _send(job: Job, event: dict[str, Any], audience: _Audience, post: Post) -> Redelivery | Problem:
+    """An attempt for an endpoint that was registered before this one ends it as that one's, whatever the record says by
+    then: nothing is promised meanwhile, and nobody else is sent anything twice because of it."""
+    wanted = [(messages.key(job.id, one.endpoint, event["event_id"]), one) for one in audience.recipients]
+    seen = {key: _read(key, post) for key, _ in wanted}
+    if any(_is_under_way_for_another(seen[key], one) for key, one in wanted):
+        return _not_yet(job.id)
     if not audience.callback:
         event["payload"].pop("callback", None)
     planner = Planner(
@@ -112,24 +117,44 @@ def _send(job: Job, event: dict[str, Any], audience: _Audience, post: Post) -> R
         known={job.tenant: audience.registered},
     )
     planning.plan(Event(event), planner, notice=post.notice)
-    sent = [_again(messages.key(job.id, one, event["event_id"]), of, post) for one, of in audience.places]
-    return Redelivery(job.id, event["event_id"], tuple(one for one in sent if one is not None))
+    found = [(_again(seen[key] or _read(key, post), one.registration, post), one) for key, one in wanted]
+    sent = [(delivery, one) for delivery, one in found if delivery is not None]
+    if any(_is_for_another(delivery, one) for delivery, one in sent):
+        return _not_yet(job.id)  # it was claimed a moment ago
+    return Redelivery(job.id, event["event_id"], tuple(delivery for delivery, _ in sent))
 
 
-def _again(key: tuple[str, str], registration: str, post: Post) -> Delivery | None:
-    """As it is now: opened anew, sent sooner, or on its way already. None when it was removed with its job. It may be
-    from a time before its endpoint was removed and registered again: it is for this one now."""
+def _read(key: Key, post: Post) -> Delivery | None:
     record = post.deliveries.read(key)
-    if record is None:
+    return None if record is None else read(record)
+
+
+def _is_under_way_for_another(found: Delivery | None, recipient: Recipient) -> bool:
+    return found is not None and found.status == PROCESSING and _is_for_another(found, recipient)
+
+
+def _is_for_another(delivery: Delivery, recipient: Recipient) -> bool:
+    return delivery.registration not in ("", recipient.registration)
+
+
+def _not_yet(job_id: str) -> Problem:
+    detail = "An attempt for an endpoint of the same URL, which was removed, is still under way. Ask again in a minute."
+    return wrong_state(job_id, detail)
+
+
+def _again(found: Delivery | None, registration: str, post: Post) -> Delivery | None:
+    """As it is then: opened anew, sent sooner, or on its way already. None when it was removed with its job. It may be
+    from a time before its endpoint was removed and registered again: it is for this one now."""
+    if found is None:
         return None
-    found, now = read(record), post.now()
+    now = post.now()
     if found.is_final:
         change = changes.reopen(found, now=now, limits=post.limits, registration=registration)
     elif found.status == PENDING and (found.not_before > now or found.registration != registration):
         change = changes.hasten(found, now=now, limits=post.limits, registration=registration)
     else:
         return found
-    match post.deliveries.apply(key, change):
+    match post.deliveries.apply(found.key, change):
         case Applied(after):
             return read(after)
         case Refused(None):

@@ -15,9 +15,10 @@ from lambdas.contracts.workflows import Workflow
 from lambdas.core.changes import error
 from lambdas.core.execution import Try, Worker, forget, reason
 from lambdas.core.job import Job, from_record
-from lambdas.core.ports import Notice, Unavailable
+from lambdas.core.ports import Applied, Notice, Unavailable
 from lambdas.core.verdicts import Failed, Wait, is_free, judge
-from lambdas.core.workflows.parts import AGAIN, DONE, FAILED, Part, parts_of
+from lambdas.core.workflows import changes
+from lambdas.core.workflows.parts import AGAIN, DONE, FAILED, OPEN, Part, parts_of
 from lambdas.core.workflows.producing import Given, produce
 from lambdas.core.workflows.recording import recorded
 from lambdas.core.workflows.told import Ask, TransientError, WaitError, became
@@ -55,16 +56,17 @@ def run(
     if part.state in (DONE, FAILED):
         tell("branch_was_over", state=part.state)
         return became(ask, part.state)
+    job = _charged(job, ask.branch, by, part, desk.worker)
     # answers are asked for under the part's own sample; the job's is of jobs without branches
     attempt = Try(replace(job, sample=part.sample), desk.worker, remaining_s, tell, again=part.by != "")
     one = _One(attempt, ask.branch, by, part, _tries(desk, job.type, ask.branch))
-    return _settled(ask, one, _verdict(attempt, desk, ask.branch))
+    return _settled(ask, one, _used_up(one) or _verdict(attempt, desk, ask.branch))
 
 
 @dataclass(frozen=True)
 class _One:
-    """One try of a branch. `by`: the invocation; `part`: as it was when the try began; `tries`: how many its task wants
-    in a run, where it has a word of its own."""
+    """One try of a branch. `by`: the invocation; `part`: as it was before this try was taken from it; `tries`: how many
+    its task wants in a run, where it has a word of its own."""
 
     attempt: Try
     branch: str
@@ -80,6 +82,21 @@ class _One:
     def now(self, state: str, **over: Any) -> Part:
         cost, at = self.part.cost + self.attempt.bill.cost, self.attempt.worker.now()
         return replace(self.part, **{"state": state, "by": self.by, "at": at, "cost": cost, **over})
+
+
+def _charged(job: Job, branch: str, by: str, part: Part, worker: Worker) -> Job:
+    """A try is taken from the branch before it goes on, as from a job by its claim, and given back with a free wait: of
+    one that dies having paid, nobody believes that it only waited. The job as it is then. Nothing is lost where that
+    cannot be written: raises WaitError."""
+    now = worker.now()
+    charge = replace(part, state=OPEN, by=f"{by}.begun", at=now, used=part.used + 1, error={})
+    try:
+        outcome = worker.store.apply(job.id, changes.part(job, branch, charge, cost=0, now=now))
+    except Unavailable:
+        raise WaitError("STORE_UNAVAILABLE") from None
+    if not isinstance(outcome, Applied):
+        raise WaitError("OVERTAKEN")
+    return replace(job, parts={**(job.parts or {}), branch: charge.written()})
 
 
 def _open_job(ask: Ask, worker: Worker) -> Job | None:
@@ -100,6 +117,13 @@ def _tries(desk: Branching, type_: str, name: str) -> int | None:
     tasks = {branch.name: branch.task for branch in workflow.branches} if workflow else {}
     task = desk.worker.tasks.get(tasks.get(name, ""))
     return task.declaration.retry.max_attempts if task and task.declaration.retry else None
+
+
+def _used_up(one: _One) -> Failed | None:
+    """Its earlier tries died without a word."""
+    if one.tries is None or one.part.used < one.tries:
+        return None
+    return Failed(error("ATTEMPTS_EXHAUSTED", f"{one.part.used} tries used, and the last one died"), final=True)
 
 
 def _verdict(attempt: Try, desk: Branching, name: str) -> Given | Wait | Failed:
@@ -130,8 +154,9 @@ def _settled(ask: Ask, one: _One, verdict: Given | Wait | Failed) -> dict[str, s
             state = _put_off(one, verdict)
         case Given(sha, size):
             state = _written(one, one.now(DONE, sha=sha, bytes=size, error={}), verdict)
-        case Failed(why) if _is_last(one, verdict):
-            state = _written(one, one.now(FAILED, error=why), verdict)
+        case Failed(why, final) if _is_last(one, verdict):
+            used = one.part.used + (not final or one.attempt.bill.wasted)
+            state = _written(one, one.now(FAILED, error=why, used=used), verdict)
         case Failed(why, _, anew):
             more = {anew: getattr(one.part, anew) + 1} if anew else {}
             state = _written(one, one.now(AGAIN, error=why, used=one.part.used + 1, **more), verdict)
@@ -152,7 +177,7 @@ def _put_off(one: _One, verdict: Wait) -> str:
     if not is_free(verdict.why, one.attempt.bill):
         if one.is_last:
             why = error("ATTEMPTS_EXHAUSTED", f"{verdict.why['code']}: {verdict.why['message']}")
-            return _written(one, replace(again, state=FAILED, error=why), verdict)
+            again = replace(again, state=FAILED, error=why)
         return _written(one, replace(again, used=one.part.used + 1), verdict)
     state = _written(one, again, verdict) if one.attempt.bill.cost else _told(one, again, verdict)
     if state != AGAIN:
@@ -161,11 +186,9 @@ def _put_off(one: _One, verdict: Wait) -> str:
 
 
 def _told(one: _One, again: Part, verdict: Wait) -> str:
-    """Once for each reason, so that a part that never comes says why. Nothing is lost where it cannot be written."""
-    if one.part.error.get("code") != verdict.why["code"]:
-        with suppress(TransientError):
-            return _written(one, again, verdict)
-    one.attempt.notice("branch_waits", **reason(verdict))
+    """Nothing is lost where it cannot be written but the try, which is not given back."""
+    with suppress(TransientError):
+        return _written(one, again, verdict)
     return AGAIN
 
 

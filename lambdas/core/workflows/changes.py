@@ -116,13 +116,13 @@ def run_again(
     job: Job, *, now: Instant, wait_s: float, why: Mapping[str, str], limits: Limits, waited: bool = False
 ) -> Change:
     """Row 14: this execution ended badly; the next one has another name, and finds the parts that are done. `waited`:
-    its time was over and it had only waited, as a plain job may until its deadline: it counts neither as a run nor as
-    a try."""
+    its time was over and it had only waited, as a plain job may until its deadline: it counts as a wait, neither
+    as a run nor as a try."""
     return Change(
         RULES["run_again"],
         {"run": job.run, "next_run": job.run + 1},
         sets=pending_again(job, now=now, not_before=after(now, wait_s), why=why, what="ended_badly", limits=limits),
-        adds={"run": 1, "tries": -1} if waited else {"run": 1, "runs": 1},
+        adds={"run": 1, "tries": -1, "waits": 1} if waited else {"run": 1, "runs": 1},
         removes=("claim_id",),
     )
 

@@ -108,9 +108,8 @@ def _concluded(job: Job, workflow: Workflow, collected: Collected, desk: Collect
         change = changes.fall_short(job, now=desk.now(), why=why, limits=desk.limits)
         answer, word = told.failed(why), "failed"
     else:
-        written = canonical(_result(workflow, collected))
-        key, body = ids.run_result_key(job.tenant, job.id, job.run, written), written.encode()
-        partial = bool(collected.missing)
+        written, partial = canonical(_result(workflow, collected)), bool(collected.missing)
+        key, body = ids.run_result_key(job.tenant, job.id, job.run, written, partial=partial), written.encode()
         desk.results.put(key, body)
         change = changes.collect(
             job, now=desk.now(), key=key, result_bytes=len(body), partial=partial, limits=desk.limits

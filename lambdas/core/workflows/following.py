@@ -48,11 +48,11 @@ def ended(
 def _badly(
     job: Job, found: EndedBadly, *, workflow: Workflow, now: Instant, draw: Draw, limits: Limits
 ) -> Change:  # fmt: skip
-    waits = waiting(job, workflow.stages) if found.how == "timed out" else {}
+    waits = waiting(job) if found.how == "timed out" else {}
     why = error(_CODES[found.how], _why(f"run {job.run} {found.how}: ", found, waits))
     if job.runs + 1 >= workflow.max_runs and not waits:
         return changes.give_up(job, now=now, why=why, limits=limits)
-    wait = limits.retry.wait_s(job.runs + 1, job.backoff_ms / 1000, draw)
+    wait = limits.retry.wait_s(job.runs + job.waits + 1, job.backoff_ms / 1000, draw)
     return changes.run_again(job, now=now, wait_s=wait, why=why, limits=limits, waited=bool(waits))
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lambdas.contracts.workflows import Branch
 from lambdas.core import times
 from lambdas.core.changes import ERROR_BYTES
 from lambdas.core.job import Job
@@ -21,8 +20,8 @@ _SAID = ("by", "cost", "sha", "bytes", "sample", "unusable", "used")
 class Part:
     """One branch. `by`: the invocation that wrote it last; `sha`: under which its result lies (`ids.part_key`);
     `cost`: of this run, in micro-dollars; `sample`: rejected answers; `unusable`: answers that are not kept, since they
-    were refused or cut, or the task has named them as no good; `used`: tries of this run that were no free wait;
-    `error`: its last trouble, {code, message}."""
+    were refused or cut, or the task has named them as no good; `used`: tries of this run that were no free wait, or
+    have not said yet what they were; `error`: its last trouble, {code, message}."""
 
     state: str = OPEN
     by: str = ""
@@ -56,17 +55,13 @@ def parts_of(job: Job) -> dict[str, Part]:
     return {branch: _read(entry) for branch, entry in found.items()}
 
 
-def waiting(job: Job, stages: Iterable[Iterable[Branch]]) -> dict[str, str]:
-    """The codes of what the branches of the stage that is under way wait for, by name, if all of them that are not over
-    only wait: no try of theirs was used in this run. Else nothing."""
-    parts = parts_of(job)
-    for stage in stages:
-        names = [branch.name for branch in stage if branch.name in parts]
-        left = {name: parts[name] for name in names if parts[name].state not in (DONE, FAILED)}
-        if left:
-            wait = all(part.state == AGAIN and not part.used for part in left.values())
-            return {name: part.error["code"] for name, part in left.items()} if wait else {}
-    return {}
+def waiting(job: Job) -> dict[str, str]:
+    """The codes of what branches wait for, by name, if this run has only waited: nothing that it may have paid is to be
+    paid again. Else nothing. Who is open was never called, or in vain: a call takes a try first."""
+    left = {name: part for name, part in parts_of(job).items() if part.state != DONE}
+    if any(part.used for part in left.values()):
+        return {}
+    return {name: part.error.get("code", "NOT_BEGUN") for name, part in left.items() if part.state != FAILED}
 
 
 def named(start: str, codes: Mapping[str, str]) -> str:

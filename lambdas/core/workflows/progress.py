@@ -79,6 +79,6 @@ def _last(job: Job) -> dict[str, Part]:
 def _standing(job: Job) -> dict[str, Part]:
     """Of this run. The run of an execution that ended badly is over with it: what its branches had come to by then is
     what there is to be told of a job that has ended so."""
-    if job.is_final and job.runs and job.parts_run == job.run - 1:
+    if job.is_final and (job.runs or job.waits) and job.parts_run == job.run - 1:
         return parts_of(replace(job, run=job.run - 1))
     return parts_of(job)

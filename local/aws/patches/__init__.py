@@ -7,6 +7,7 @@ that stock moto still needs it; when such a test fails after an upgrade, its pat
 from __future__ import annotations
 
 from local.aws.patches import (
+    dynamodb_comparisons,
     dynamodb_query,
     dynamodb_streams,
     dynamodb_writes,
@@ -31,6 +32,7 @@ PATCHES: tuple[Patch, ...] = (
     *dynamodb_streams.PATCHES,
     *dynamodb_writes.PATCHES,
     *dynamodb_query.PATCHES,
+    *dynamodb_comparisons.PATCHES,
     *sqs_depth.PATCHES,
     *sqs.PATCHES,
     *sqs_handles.PATCHES,

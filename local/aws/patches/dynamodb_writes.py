@@ -14,7 +14,7 @@ from moto.dynamodb.models import DynamoDBBackend
 from moto.dynamodb.models.dynamo_type import DynamoType, Item, LimitedSizeDict
 from moto.dynamodb.models.table import Table
 
-from local.aws.items import PUT_TOO_LARGE, UPDATE_TOO_LARGE, IndexKey, check_index_keys, check_size
+from local.aws.items import PUT_TOO_LARGE, UPDATE_TOO_LARGE, IndexKey, check_depth, check_index_keys, check_size
 from local.aws.patches.dynamodb_index import index_item, unindex_item
 from local.aws.patches.dynamodb_streams import one_record
 from local.aws.patches.patch import Patch
@@ -64,7 +64,7 @@ def _update_item(backend: DynamoDBBackend, table_name: str, key: dict[str, Any],
 
 
 def _check(table: Table, item: dict[str, Any], too_large: str) -> None:
-    problem = check_index_keys(item, _index_keys(table)) or check_size(item, too_large)
+    problem = check_index_keys(item, _index_keys(table)) or check_size(item, too_large) or check_depth(item)
     if problem:
         raise MockValidationException(problem)
 

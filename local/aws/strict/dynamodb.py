@@ -6,19 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from local.aws.calls import Call, Refusal
-from local.aws.items import digits_of
-from local.aws.sizes import item_size, significant_digits
+from local.aws.sizes import item_size
 from local.aws.strict.expressions import check_expressions
-from local.aws.tables import find_table, key_types
+from local.aws.strict.keys import check_key, check_sizes
+from local.aws.strict.queries import check_query, check_scan
+from local.aws.strict.values import check_value
+from local.aws.tables import find_table
 
-MOST_DIGITS = 38
 MOST_BATCH_WRITES = 25
 LARGEST_TRANSACTION = 4 * 1024 * 1024
 
-_EMPTY_KEY = (
-    "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty "
-    "string value. Key: {}"
-)
 Part = Mapping[str, Any]
 
 
@@ -50,25 +47,53 @@ def _has_sound_keys(call: Call) -> Refusal | None:
     for part in _parts(call):
         table = find_table(call.region, part.get("TableName"))
         for key in _keys(part):
-            empty = next((name for name, value in key.items() if value in ({"S": ""}, {"B": ""})), None)
-            if empty is not None:
-                return _invalid(_EMPTY_KEY.format(empty))
-            if table is not None and {name: next(iter(value)) for name, value in key.items()} != key_types(table):
-                return _invalid("The provided key element does not match the schema")
+            problem = check_key(table, key)
+            if problem:
+                return _invalid(problem)
+        if table is not None and "Item" in part:
+            problem = check_sizes(part["Item"], table.hash_key_attr, table.range_key_attr)
+            if problem:
+                return _invalid(problem)
     return None
 
 
-def _has_short_numbers(call: Call) -> Refusal | None:
+def _has_sound_values(call: Call) -> Refusal | None:
     for part in _parts(call):
-        values = [*(part.get("ExpressionAttributeValues") or {}).values(), *(part.get("Item") or {}).values()]
-        for value in values:
-            if any(significant_digits(number) > MOST_DIGITS for number in digits_of(value)):
-                return _invalid(f"Attempting to store more than {MOST_DIGITS} significant digits in a Number")
+        for value in _values(part):
+            problem = check_value(value)
+            if problem:
+                return _invalid(problem)
     return None
+
+
+def _values(part: Part) -> Iterator[Mapping[str, Any]]:
+    for name in ("ExpressionAttributeValues", "Item", "ExclusiveStartKey"):
+        yield from (part.get(name) or {}).values()
+    for key in _keys(part):
+        yield from key.values()
 
 
 def _has_sound_expressions(call: Call) -> Refusal | None:
     return next((refusal for part in _parts(call) if (refusal := check_expressions(part))), None)
+
+
+def _query_is_sound(call: Call) -> Refusal | None:
+    check = check_query if call.operation == "Query" else check_scan
+    table = find_table(call.region, call.parameters.get("TableName"))
+    problem = check(table, call.parameters) if table is not None else None
+    return _invalid(problem) if problem else None
+
+
+def _asks_for_something(call: Call) -> Refusal | None:
+    """Parts of a transaction, and keys to get, are at least one."""
+    field = "TransactItems" if call.operation.startswith("Transact") else "RequestItems"
+    asked = call.parameters.get(field)
+    if asked and not (call.operation == "BatchGetItem" and not all(part.get("Keys") for part in _parts(call))):
+        return None
+    return _invalid(
+        f"1 validation error detected: Value at '{field[0].lower()}{field[1:]}' failed to satisfy constraint: Member "
+        "must have length greater than or equal to 1"
+    )
 
 
 def _has_positive_limit(call: Call) -> Refusal | None:
@@ -116,17 +141,17 @@ def _invalid(message: str) -> Refusal:
     return Refusal("ValidationException", message)
 
 
-_ALL = (_has_sound_keys, _has_short_numbers, _has_sound_expressions)
+_ALL = (_has_sound_values, _has_sound_keys, _has_sound_expressions)
 
 RULES = {
-    ("dynamodb", "BatchGetItem"): _ALL,
+    ("dynamodb", "BatchGetItem"): (_asks_for_something, *_ALL),
     ("dynamodb", "BatchWriteItem"): (_batch_is_short, *_ALL, _batch_has_distinct_keys),
     ("dynamodb", "DeleteItem"): _ALL,
     ("dynamodb", "GetItem"): _ALL,
     ("dynamodb", "PutItem"): _ALL,
-    ("dynamodb", "Query"): (_has_positive_limit, *_ALL),
-    ("dynamodb", "Scan"): (_has_positive_limit, *_ALL),
-    ("dynamodb", "TransactGetItems"): _ALL,
-    ("dynamodb", "TransactWriteItems"): (*_ALL, _transaction_is_small),
+    ("dynamodb", "Query"): (_has_positive_limit, *_ALL, _query_is_sound),
+    ("dynamodb", "Scan"): (_has_positive_limit, *_ALL, _query_is_sound),
+    ("dynamodb", "TransactGetItems"): (_asks_for_something, *_ALL),
+    ("dynamodb", "TransactWriteItems"): (_asks_for_something, *_ALL, _transaction_is_small),
     ("dynamodb", "UpdateItem"): _ALL,
 }

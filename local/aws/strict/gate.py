@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from local.aws.calls import Call, Refusal, Response
-from local.aws.strict import connections, dynamodb, s3, sns, sqs, states, tokens
+from local.aws.strict import connections, dynamodb, queues, s3, secrets, sns, sqs, states, tokens
 
 Rule = Callable[[Call], Refusal | None]
 
 RULES: Mapping[tuple[str, str], tuple[Rule, ...]] = {
     **connections.RULES,
     **dynamodb.RULES,
+    **queues.RULES,
     **s3.RULES,
+    **secrets.RULES,
     **sns.RULES,
     **sqs.RULES,
     **states.RULES,

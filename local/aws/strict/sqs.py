@@ -10,17 +10,17 @@ from typing import Any
 from moto.sqs.models import sqs_backends
 
 from local.aws.calls import Call, Refusal
+from local.aws.strict.attributes import attribute_problem
 from local.stack.place import ACCOUNT
 
 MAXIMUM_BYTES = 1_048_576
 MAXIMUM_ATTRIBUTES = 10
 MAXIMUM_ENTRIES = 10
+MAXIMUM_DELAY_S = 900
 
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_ENTRY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
-_GROUP_ID = re.compile(r"[A-Za-z0-9!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~]{1,128}")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
-_ATTRIBUTE_NAME = re.compile(r"(?!(?i:aws\.|amazon\.))(?!\.)(?!.*\.\.)[A-Za-z0-9_.-]{1,256}(?<!\.)")
+ENTRY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
+GROUP_ID = re.compile(r"[A-Za-z0-9!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~]{1,128}")
 
 Message = dict[str, Any]
 
@@ -92,14 +92,30 @@ def _has_few_attributes(call: Call, message: Message) -> Refusal | None:
 
 def _has_sound_attributes(call: Call, message: Message) -> Refusal | None:
     for name, attribute in (message.get("MessageAttributes") or {}).items():
-        if not _ATTRIBUTE_NAME.fullmatch(name):
-            return _invalid(f"Message (user) attribute name [{name}] is invalid.")
-        if not attribute.get("StringValue") and not attribute.get("BinaryValue"):
-            return _invalid(f"Message (user) attribute '{name}' must contain a non-empty value of type 'String'.")
-        is_number = str(attribute.get("DataType")).startswith("Number")
-        if is_number and not _NUMBER.fullmatch(attribute.get("StringValue") or ""):
-            return _invalid(f"Can't cast the value of message (user) attribute '{name}' to a number.")
+        problem = attribute_problem(name, attribute)
+        if problem:
+            return _invalid(problem)
     return None
+
+
+def _has_sound_delay(call: Call, message: Message) -> Refusal | None:
+    delay = message.get("DelaySeconds")
+    if not isinstance(delay, int) or 0 <= delay <= MAXIMUM_DELAY_S:
+        return None
+    return _invalid(
+        f"Value {delay} for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 and <= "
+        f"{MAXIMUM_DELAY_S}."
+    )
+
+
+def _fits_kind_of_queue(call: Call, message: Message) -> Refusal | None:
+    deduplication = message.get("MessageDeduplicationId")
+    if deduplication is None or _queue_name(call).endswith(".fifo"):
+        return None
+    return _invalid(
+        f"Value {deduplication} for parameter MessageDeduplicationId is invalid. Reason: The request include "
+        "parameter that is not valid for this queue type."
+    )
 
 
 def _fits_queue(call: Call, message: Message) -> Refusal | None:
@@ -110,14 +126,17 @@ def _fits_queue(call: Call, message: Message) -> Refusal | None:
 
 
 def _queue_limit(call: Call) -> int:
-    name = str(call.parameters.get("QueueUrl") or call.path).rsplit("/", 1)[-1]
-    queue: Any = sqs_backends[ACCOUNT][call.region].queues.get(name)
+    queue: Any = sqs_backends[ACCOUNT][call.region].queues.get(_queue_name(call))
     return int(queue.maximum_message_size) if queue else MAXIMUM_BYTES
+
+
+def _queue_name(call: Call) -> str:
+    return str(call.parameters.get("QueueUrl") or call.path).rsplit("/", 1)[-1]
 
 
 def _has_sound_group(call: Call, message: Message) -> Refusal | None:
     group = message.get("MessageGroupId")
-    if group is None or _GROUP_ID.fullmatch(group):
+    if group is None or GROUP_ID.fullmatch(group):
         return None
     return _invalid("MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.")
 
@@ -134,7 +153,7 @@ def _batch_fits(call: Call) -> Refusal | None:
 
 def _batch_has_sound_ids(call: Call) -> Refusal | None:
     ids = [str(entry.get("Id") or "") for entry in _entries(call)]
-    if not all(map(_ENTRY_ID.fullmatch, ids)):
+    if not all(map(ENTRY_ID.fullmatch, ids)):
         return Refusal(
             "AWS.SimpleQueueService.InvalidBatchEntryId",
             "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most "
@@ -173,6 +192,8 @@ _MESSAGE = tuple(
         _has_sound_attributes,
         _has_allowed_characters,
         _has_sound_group,
+        _has_sound_delay,
+        _fits_kind_of_queue,
         _fits_queue,
     )
 )

@@ -85,6 +85,47 @@ LINES = (
         tests=(f"{U_BRANCHING}::test_a_wait_that_may_have_been_paid_for_nothing_uses_a_try",),
     ),
     SafetyLine(
+        name="branch: who has failed having paid has used a try",
+        file=BRANCHING,
+        line="            state = _written(one, one.now(FAILED, error=why, used=used), verdict)\n",
+        without="            state = _written(one, one.now(FAILED, error=why), verdict)\n",
+        guards="COST-01: no question is paid anew for every execution that there is time for",
+        tests=(
+            "tests/unit/test_workflow_waits.py"
+            "::test_a_run_in_which_a_branch_has_failed_having_paid_is_counted_though_another_waits",
+        ),
+    ),
+    SafetyLine(
+        name="branch: the charge is written",
+        file=BRANCHING,
+        line="        outcome = worker.store.apply(job.id, changes.part(job, branch, charge, cost=0, now=now))\n",
+        without="        outcome: Any = Applied({})\n",
+        guards="COST-01: a run in which a branch died having paid is no run that only waited",
+        tests=(
+            "tests/unit/test_workflow_waits.py"
+            "::test_a_run_in_which_a_branch_was_killed_is_counted_whatever_it_waited_for_before_and_after",
+        ),
+    ),
+    SafetyLine(
+        name="branch: who has no tries left is not called",
+        file=BRANCHING,
+        line="    if one.tries is None or one.part.used < one.tries:\n        return None\n",
+        without="    if one.tries is None or one.part.used < one.tries or True:\n        return None\n",
+        guards="COST-01: a task is tried as often as it says, those of its tries included that died",
+        tests=(f"{U_BRANCHING}::test_a_tasks_own_bound_counts_the_tries_that_died",),
+    ),
+    SafetyLine(
+        name="branch: a try is taken before anything can be paid",
+        file=BRANCHING,
+        line="    job = _charged(job, ask.branch, by, part, desk.worker)\n",
+        without="",
+        guards="COST-01: a run in which a branch died having paid is no run that only waited",
+        tests=(
+            "tests/unit/test_workflow_waits.py"
+            "::test_a_run_in_which_a_branch_was_killed_is_counted_whatever_it_waited_for_before_and_after",
+        ),
+    ),
+    SafetyLine(
         name="branch: a rejected answer leaves the cache",
         file=BRANCHING,
         line="        forget(attempt, verdict)\n",
@@ -108,7 +149,7 @@ LINES = (
         line="    worker.results.put(key, body)\n",
         without="",
         guards="G13: whoever reads that a part is done finds it",
-        tests=(f"{U_BRANCHING}::test_a_branch_stores_its_part_and_writes_once_that_it_is_done",),
+        tests=(f"{U_BRANCHING}::test_a_branch_stores_its_part_and_writes_that_it_has_begun_and_that_it_is_done",),
     ),
     SafetyLine(
         name="record: one that was overtaken by another end is not said to be written",

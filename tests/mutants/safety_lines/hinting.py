@@ -34,6 +34,20 @@ LINES = (
         tests=(f"{I_DISPATCH}::test_a_delivery_that_is_removed_while_it_is_due_is_kept_in_a_letter_and_counted",),
     ),
     SafetyLine(
+        name="dispatch: a job that cannot be read took no delivery with it",
+        file=DISPATCH,
+        line="""\
+    except UnreadableRecord:
+        return False
+""",
+        without="""\
+    except UnreadableRecord:
+        return True
+""",
+        guards="an accepted event is delivered, or fails visibly",
+        tests=(f"{I_DISPATCH}::test_one_whose_job_cannot_be_read_is_lost_and_the_rest_of_its_batch_is_told",),
+    ),
+    SafetyLine(
         name="dispatch: what went with its job is no loss",
         file=DISPATCH,
         line='    return record is not None and record.get("status") == names.DELETED\n',

@@ -184,4 +184,12 @@ failed = [record["messageId"] for record in records_of(event) if _is_settled(rec
         guards="G22: a forged header makes no old event young",
         tests=(f"{U_WEBHOOKS}::test_a_time_at_the_door_that_cannot_be_is_not_believed",),
     ),
+    SafetyLine(
+        name="ingest: an event as large as SQS takes gets a letter",
+        file=MESSAGE,
+        line="        if told.size <= MESSAGE_BYTES:\n",
+        without='        if told.size <= MESSAGE_BYTES or names == ("reason",):\n',
+        guards="G23: what SQS would refuse is no letter, and its message would come back until it is dead",
+        tests=(f"{U_INBOX}::test_an_event_as_large_as_sqs_takes_has_as_much_beside_it_as_there_is_room_for",),
+    ),
 )

@@ -174,4 +174,52 @@ LINES = (
         guards="G30: a refused event does not go round",
         tests=(f"{U_STRAY}::test_what_ingest_has_judged_or_somebody_sent_stays",),
     ),
+    SafetyLine(
+        name="stray: a queue that cannot be read keeps no letter of another",
+        file=STRAY,
+        line="""\
+                report.trouble()
+                troubles.append(f"{queue}: {trouble}")
+""",
+        without="                raise\n",
+        guards="G30: what died without anybody's fault goes back, whatever became of another queue",
+        tests=(f"{U_STRAY}::test_a_queue_that_cannot_be_read_keeps_no_letter_of_another",),
+    ),
+    SafetyLine(
+        name="stray: what could not be read is no success",
+        file=STRAY,
+        line="""\
+        if troubles:
+            raise Unavailable("; ".join(troubles))
+""",
+        without="",
+        guards="G30, G32: a certificate does not say DONE of letters that nobody has seen",
+        tests=(f"{U_STRAY}::test_a_queue_that_cannot_be_read_keeps_no_letter_of_another",),
+    ),
+    SafetyLine(
+        name="stray: what is too large for its returns is the operator's",
+        file=STRAY,
+        line="    return PutBack(back) if back.size <= MESSAGE_BYTES else Leave()",
+        without="    return PutBack(back)",
+        guards="G30: an event that SQS would refuse each time is no trouble of each sweep",
+        tests=(f"{U_STRAY}::test_an_event_that_is_too_large_for_its_returns_stays_and_is_no_trouble",),
+    ),
+    SafetyLine(
+        name="letters: a record that cannot be read holds up no other letter",
+        file=LETTER,
+        line="""\
+    except UnreadableRecord:
+        return {"pk": job_id, "status": SPOILT}
+""",
+        without="""\
+    except ZeroDivisionError:
+        return None
+""",
+        guards="G28, G29, G30: one spoilt record stops no sweep, no redrive and no operator",
+        tests=(
+            f"{U_STRAY}::test_a_record_that_cannot_be_read_leaves_its_letter_and_holds_up_no_other",
+            f"{U_REDRIVING}::test_a_record_that_cannot_be_read_is_skipped_and_holds_up_no_other",
+            f"{U_REVIEW}::test_a_letter_is_discarded_though_its_jobs_record_cannot_be_read",
+        ),
+    ),
 )

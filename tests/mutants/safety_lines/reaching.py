@@ -321,6 +321,26 @@ LINES = (
         ),
     ),
     SafetyLine(
+        name="redelivery: nothing is opened while an attempt for an endpoint that was removed is under way",
+        file=REDELIVERY,
+        line="    if any(_is_under_way_for_another(seen[key], one) for key, one in wanted):\n",
+        without="    if False:\n",
+        guards="nobody is sent anything twice because another one cannot be sent to yet",
+        tests=(
+            f"{U_REDELIVERY}::test_nothing_is_promised_while_an_attempt_for_an_endpoint_that_was_registered_before_is_under_way",
+        ),
+    ),
+    SafetyLine(
+        name="redelivery: what was claimed meanwhile for an endpoint that was removed is not promised",
+        file=REDELIVERY,
+        line="    if any(_is_for_another(delivery, one) for delivery, one in sent):\n",
+        without="    if False:\n",
+        guards="what is answered as on its way is sent",
+        tests=(
+            f"{U_REDELIVERY}::test_nothing_is_promised_of_what_was_claimed_at_that_moment_for_an_endpoint_that_was_registered_before",
+        ),
+    ),
+    SafetyLine(
         name="endpoints: what was removed is not switched",
         file=REGISTRY,
         line='    if not registry.store.save(tenant, endpoint_id, fields, {"id": endpoint_id}):\n',

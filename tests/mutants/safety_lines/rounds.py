@@ -75,7 +75,7 @@ LINES = (
     SafetyLine(
         name="sweep: a part that fails leaves the others theirs",
         file=ROUNDS,
-        line="        except (Unavailable, PartFailed) as trouble:\n",
+        line="        except (Unavailable, PartFailed, UnreadableRecord) as trouble:\n",
         without="        except ZeroDivisionError as trouble:\n",
         guards="G32: a source that does not answer stops no repair",
         tests=(f"{U_ROUNDS}::test_a_part_that_fails_says_why_and_the_others_do_theirs",),

@@ -79,7 +79,7 @@ LINES = (
         name="listed: the cursor moves only past a page that is settled",
         file=LISTED,
         line="""\
-            self._settle(report, page.events)
+            self._settle(report, page)
             if not page.cursor:
                 return True
             if page.cursor == cursor:
@@ -91,7 +91,7 @@ LINES = (
             if page.cursor and page.cursor != cursor:
                 report.cursor = page.cursor
                 turn.save()
-            self._settle(report, page.events)
+            self._settle(report, page)
             if not page.cursor:
                 return True
             if page.cursor == cursor:
@@ -100,6 +100,14 @@ LINES = (
 """,
         guards="G31, G32: a kill in the middle of a page loses no event of it",
         tests=(f"{U_LISTED}::test_wherever_it_may_be_killed_the_pages_before_its_cursor_are_settled",),
+    ),
+    SafetyLine(
+        name="listed: an event that its page could not tell is in the account",
+        file=LISTED,
+        line="            accounts.settle(report, None, Unusable(why), name=name, notice=self.notice)\n",
+        without="            continue\n",
+        guards="G31: an event that nobody can read is no event that nobody hears of",
+        tests=(f"{U_LISTED}::test_an_event_that_its_page_could_not_tell_costs_none_of_the_others",),
     ),
     SafetyLine(
         name="drift: it goes on from its cursor",

@@ -127,6 +127,14 @@ LINES = (
         tests=(f"{I_FAULTS}::test_keys_that_the_table_kept_back_are_asked_for_again",),
     ),
     SafetyLine(
+        name="store: a table that keeps keys back makes no short list",
+        file=JOBS,
+        line='raise Unavailable("reading jobs: the table keeps back what was asked", unknown=False, throttled=True)',
+        without="return items",
+        guards="G31: a record that DynamoDB kept back is not taken for missing",
+        tests=(f"{I_FAULTS}::test_a_table_that_keeps_back_for_ever_is_busy_and_not_a_short_list",),
+    ),
+    SafetyLine(
         name="store: a write of many tells which were not written",
         file=JOBS,
         line="""\

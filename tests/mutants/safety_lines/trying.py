@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.safety_line import SafetyLine
 
 EXECUTION, VERDICTS = "core/execution.py", "core/verdicts.py"
-IDS = "core/ids.py"
+ASKING, IDS = "core/asking.py", "core/ids.py"
 U_EXECUTION = "tests/unit/test_execution.py"
 U_FENCE = "tests/unit/test_execution_fence.py"
 
@@ -49,9 +49,9 @@ LINES = (
         name="try: a context key leads nowhere else",
         file=EXECUTION,
         line="""\
-    if len(key.encode()) > 900 or set(key.split("/")) & {"", ".", ".."}:""",
+    if not fits or set(key.split("/")) & {"", ".", ".."}:""",
         without="""\
-    if len(key.encode()) > 900:""",
+    if not fits:""",
         guards="G5: a key with steps in it does not leave the tenant's own folder",
         tests=(
             f"{U_EXECUTION}::test_a_key_whose_path_could_be_read_in_two_ways_or_is_too_long_fails_for_good_and_is_not_asked_for",
@@ -144,6 +144,40 @@ LINES = (
         without='anew="unusable", no_good',
         guards="N2: no failure is served from the cache",
         tests=(f"{U_FENCE}::test_n2_bad_answers_that_a_try_left_behind_when_it_died_do_not_end_the_job",),
+    ),
+    SafetyLine(
+        name="try: an answer that this very try has paid is counted, however often it asks the same",
+        file=ASKING,
+        line="        is_reused = kept.reused and key not in self._bill.paid\n",
+        without="        is_reused = kept.reused\n",
+        guards="G14: answers that are no good are paid at most max_samples times",
+        tests=(f"{U_FENCE}::test_n2_an_answer_that_this_try_has_paid_is_new_however_often_it_asks_the_same",),
+    ),
+    SafetyLine(
+        name="try: whatever is raised is judged",
+        file=VERDICTS,
+        line="    except BaseException:\n        return _task_error(raised, said)\n",
+        without="    except ArithmeticError:\n        return _task_error(raised, said)\n",
+        guards="G16: what a task raises is the outcome of its own job, whatever it lacks",
+        tests=(
+            "tests/unit/test_verdicts.py::test_a_subclass_that_does_not_call_its_kinds_init_is_of_that_kind_as_far_as_it_can_be",
+        ),
+    ),
+    SafetyLine(
+        name="try: a mistake of the task may pass",
+        file=VERDICTS,
+        line='    return Failed(changes.error("TASK_ERROR", f"{type(raised).__name__}: {said}"))\n',
+        without='    return Failed(changes.error("TASK_ERROR", f"{type(raised).__name__}: {said}"), final=True)\n',
+        guards="row 5: a job whose task has raised once is tried again",
+        tests=("tests/unit/test_verdicts.py::test_what_went_wrong_fails_the_try",),
+    ),
+    SafetyLine(
+        name="try: what is named as no good is a stored answer",
+        file="core/outcomes.py",
+        line="        for one in answers:\n            stored_as(one)\n",
+        without="",
+        guards="N2: a bad answer is not kept because something else was named",
+        tests=("tests/unit/test_verdicts.py::test_what_is_no_stored_answer_cannot_be_named_as_no_good",),
     ),
     SafetyLine(
         name="try: what a cancelled job's call cost is booked",

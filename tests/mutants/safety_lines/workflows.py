@@ -136,18 +136,18 @@ LINES = (
         without="    if job.runs + 1 >= workflow.max_runs:\n",
         guards="BED: what waits for the model's capacity waits until the job's deadline",
         tests=(
-            "tests/unit/test_workflow_runs.py"
+            "tests/unit/test_workflow_waits.py"
             "::test_an_overload_that_outlasts_every_run_is_waited_for_and_costs_neither_a_run_nor_a_try",
         ),
     ),
     SafetyLine(
         name="waiting: a try that was used is no wait",
         file="core/workflows/parts.py",
-        line="            wait = all(part.state == AGAIN and not part.used for part in left.values())\n",
-        without="            wait = all(part.state == AGAIN for part in left.values())\n",
+        line="    if any(part.used for part in left.values()):\n        return {}\n",
+        without="",
         guards="COST-01: no question is paid three times for every execution that there is time for",
         tests=(
-            "tests/unit/test_workflow_runs.py"
+            "tests/unit/test_workflow_waits.py"
             "::test_a_run_in_which_a_try_was_used_is_counted_though_it_waits_in_the_end",
         ),
     ),
@@ -155,14 +155,14 @@ LINES = (
         name="run again: another execution has another name",
         file=CHANGES,
         line="""\
-        adds={"run": 1, "tries": -1} if waited else {"run": 1, "runs": 1},
+        adds={"run": 1, "tries": -1, "waits": 1} if waited else {"run": 1, "runs": 1},
         removes=("claim_id",),
     )
 
 
 def _failed""",
         without="""\
-        adds={"tries": -1} if waited else {"runs": 1},
+        adds={"tries": -1, "waits": 1} if waited else {"runs": 1},
         removes=("claim_id",),
     )
 
@@ -388,7 +388,7 @@ def _failed""",
     SafetyLine(
         name="collect: each result has a name of its own",
         file=COLLECTING,
-        line="ids.run_result_key(job.tenant, job.id, job.run, written), written.encode()\n",
+        line="ids.run_result_key(job.tenant, job.id, job.run, written, partial=partial), written.encode()\n",
         without='ids.run_result_key(job.tenant, job.id, job.run, ""), written.encode()\n',
         guards="row 14: a collector that comes late writes over no result that the record has",
         tests=(f"{U_COLLECTING}::test_a_collector_that_saw_fewer_parts_and_comes_last_does_not_write_over_the_result",),
@@ -396,8 +396,8 @@ def _failed""",
     SafetyLine(
         name="collect: what is missing makes it partial",
         file=COLLECTING,
-        line="        partial = bool(collected.missing)\n",
-        without="        partial = False\n",
+        line="canonical(_result(workflow, collected)), bool(collected.missing)\n",
+        without="canonical(_result(workflow, collected)), False\n",
         guards="SFN: a partial result is never shown as complete",
         tests=(
             f"{U_COLLECTING}::test_a_workflow_survives_what_it_says_and_a_partial_result_is_never_told_as_complete",
