@@ -66,7 +66,7 @@ class FakeConnections:
     def close(self, connection_id: str) -> None:
         self._called("close")
         self.connections.pop(connection_id, None)
-        for key in [key for key in self.watches if key[1] == connection_id]:
+        for key in [key for key in list(self.watches) if key[1] == connection_id]:
             del self.watches[key]
 
     def watch(self, watch: Watch, expires_at: int) -> None:
@@ -101,7 +101,7 @@ class FakeConnections:
 
     def jobs_of(self, connection_id: str) -> list[str]:
         self._called("jobs_of")
-        return sorted(job for job, connection in self.watches if connection == connection_id)
+        return sorted(job for job, connection in list(self.watches) if connection == connection_id)
 
     def watchers_of(self, job_id: str) -> list[Watch]:
         self._called("watchers_of")

@@ -146,4 +146,4 @@ class Receiver:
                     handler.send_header("content-length", "1000")
                     handler.end_headers()
                     handler.wfile.write(b"half of it")
-                self._over.wait(60)
+                self._over.wait()

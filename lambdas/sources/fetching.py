@@ -20,12 +20,13 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def get(url: str, headers: Mapping[str, str], *, seconds: float, most: int) -> bytes:
-    """The body of a 200. Raises Unavailable for anything else; `throttled` for those of `BUSY`. `seconds`: all of
-    it together, as a timeout of each read would let an answer drip without end."""
+    """The body of a 200. Raises Unavailable for anything else; `throttled` for those of `BUSY`. `seconds`: from the
+    connection on all of it together, as a timeout of each read would let an answer drip without end."""
     place = urlsplit(url)
     connection, deadline = _connection(place), _Deadline()
     try:
         connection.connect()
+        connection.sock.settimeout(seconds + CONNECT_S)  # it had been told how long to connect; the deadline is nearer
         deadline.begin(connection.sock, seconds)
         body = _exchanged(connection, place, headers, most)
         deadline.refuse_what_was_cut()

@@ -113,7 +113,7 @@ class Listener(ThreadedWSGIServer):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
         for thread in open_now.values():
-            thread.join(timeout=5)
+            thread.join(timeout=60)
 
     def _accept(self) -> None:
         self.serve_forever(poll_interval=0.1)

@@ -65,6 +65,7 @@ class _Child:
     def __init__(self, connection: socket.socket, clock: VirtualClock) -> None:
         self._connection = connection
         self._clock = clock
+        self._saying = threading.Lock()
         self._work: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
 
     def serve(self, handler_name: str) -> int:
@@ -86,7 +87,8 @@ class _Child:
             self._say(answer)
 
     def _listen(self) -> None:
-        """Orders come at any time, so that the clock moves also under a running handler."""
+        """Orders come at any time, so that the clock moves also under a running handler; the runtime is told when it
+        has."""
         while True:
             message = None
             with contextlib.suppress(OSError):
@@ -95,13 +97,19 @@ class _Child:
                 os.kill(os.getpid(), signal.SIGKILL)  # the runtime is gone: no `finally` may still act
             elif message["type"] == "clock":
                 self._clock.synchronise(message["offset_s"])
+                with contextlib.suppress(OSError):
+                    self._send(message)
             else:
                 self._clock.synchronise(message["offset_s"])
                 self._work.put(message)
 
     def _say(self, message: dict[str, Any]) -> None:
         _flush()
-        self._connection.sendall(encode(message))
+        self._send(message)
+
+    def _send(self, message: dict[str, Any]) -> None:
+        with self._saying:
+            self._connection.sendall(encode(message))
 
 
 def _load(name: str) -> Handler:

@@ -21,7 +21,8 @@ from local.compute.invocation import Invocation, Order
 from local.compute.process import Process
 from local.compute.surroundings import Surroundings, variables
 
-_INIT_LIMIT_S = 30.0  # Lambda allows 10 s on hardware of its own
+_INIT_LIMIT_S = 120.0  # Lambda allows 10 s on hardware of its own
+_CLOCK_LIMIT_S = 60.0  # real seconds
 _MEMORY_CHECK_S = 0.05
 _MEMORY_FACTOR = 2  # resident memory above this multiple of MemorySize ends the process
 _ADDRESS_SPACE_BYTES = 4 << 30  # on top of four times MemorySize: thread stacks and arenas reserve, but do not use
@@ -57,6 +58,8 @@ class Environment:
         self.dead = False
         self.frozen = False
         self.gone = threading.Event()
+        self._told = threading.Condition()
+        self._offset_s = surroundings.clock.offset_s  # of the process's own clock, as far as known
         self._moves = threading.Event()  # neither frozen nor waited for: it was thawed, or is gone
         self._surroundings = surroundings
         self._init_error: dict[str, Any] | None = None
@@ -116,8 +119,8 @@ class Environment:
                 self._moves.clear()
         if self.running is not None and outlives:
             self.running.outlives = True
-        self.frozen = True
         self._surroundings.processes.signal(self._process, signal.SIGSTOP)
+        self.frozen = True  # not before: whoever sees it may thaw at once, and a later stop would be for good
 
     def thaw(self) -> None:
         """Let a frozen process go on."""
@@ -134,6 +137,13 @@ class Environment:
     def tell_time(self, offset_s: float) -> None:
         """Pass a skip of the clock on."""
         self._process.send({"type": "clock", "offset_s": offset_s})
+
+    def wait_for_its_clock(self) -> None:
+        """Until the process shows the time of now, or is gone: one that stood still has to hear of every skip first."""
+        offset_s = self._surroundings.clock.offset_s
+        self.tell_time(offset_s)
+        with self._told:
+            self._told.wait_for(lambda: self.dead or self._offset_s >= offset_s, _CLOCK_LIMIT_S)
 
     def check(self, now_s: float) -> float:
         """Enforce deadline and memory; returns the seconds for which it need not be called again."""
@@ -153,11 +163,15 @@ class Environment:
     # --- what the child says (on the reading thread) -------------------------------------------------
 
     def on_message(self, message: dict[str, Any]) -> None:
-        """Ready, a failed start, or the answer to the invocation."""
+        """Ready, a failed start, how far its clock is ahead, or the answer to the invocation."""
         if message["type"] == "ready":
             self._settled.set()
         elif message["type"] == "init_error":
             self._init_error = message["error"]
+        elif message["type"] == "clock":
+            with self._told:
+                self._offset_s = message["offset_s"]
+                self._told.notify_all()
         else:
             self._on_answer(message)
 
@@ -178,6 +192,8 @@ class Environment:
         self._settled.set()
         self.gone.set()
         self._moves.set()
+        with self._told:
+            self._told.notify_all()
         if running is not None and not running.done.is_set():
             self._finish(
                 running,
@@ -217,12 +233,14 @@ class Environment:
             error=error,
             started_at=running.started_at,
             duration_s=round(time.monotonic() - running.started, 3),
+            ended_s=self._surroundings.clock.now().timestamp(),
             timed_out=running.reason == "timeout",
             crashed=crashed,
             logs=tuple(running.logs),
             environment=self.log_stream,
             reason=running.reason,
         )
+        self._surroundings.record(running.outcome)
         self.running = None
         running.done.set()
 

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from local.compute.environment import Environment
 from local.compute.invocation import Invocation, Order, throttled
 from local.compute.pool import Pool, Slot
 from local.compute.processes import Processes, StoppingError
+from local.compute.settling import Settling
 from local.compute.surroundings import Surroundings
 from local.stack.place import ACCOUNT
 from local.stack.stack import Stack
@@ -62,13 +63,15 @@ class Functions:
         self._processes = Processes(self._tick)
         self._clock = clock
         self._surroundings = Surroundings(
-            self._processes, aws.callers, clock, aws.url, model_url, code.resolve(), stack.region, self._keep_log
-        )
+            self._processes, aws.callers, clock, aws.url, model_url, code.resolve(), stack.region, self._keep_log,
+            lambda outcome: self.history.append(outcome.brief()),
+        )  # fmt: skip
         limits = _limits(stack)
         self._pools: dict[str, Pool] = {}
         self._limits: dict[str, int] = {}
         self._set_by_hand: set[str] = set()
         self._resting = threading.Lock()
+        self._settling = Settling()
         self._names: dict[str, str] = {}
         for function in definitions(stack):
             limit = function.reserved_concurrency or limits.get(function.arn) or ACCOUNT_LIMIT
@@ -118,7 +121,7 @@ class Functions:
         """Run the function on `event`; throttled when it is paused, or busy for longer than `wait_s`. `request_id`: of
         an invocation that is repeated. `wanted` is asked when there is room: whoever waited may be gone."""
         pool = self._pools[role]
-        slot = None if pool.paused else pool.acquire(wait_s)
+        slot = None if pool.paused else pool.acquire(wait_s, begun=self._settling.is_mine)
         if slot is None:
             return self._refuse(role, "paused" if pool.paused else f"{pool.limit} invocations at once are allowed")
         if not wanted():
@@ -142,10 +145,13 @@ class Functions:
             outcome = slot.invoke(order)
         except StoppingError:
             return throttled(slot.role, "the runtime is stopping")
-        self.history.append(outcome.brief())
         self.ended(outcome)
         order.boundary.over()
         return outcome
+
+    def settling(self) -> AbstractContextManager[None]:
+        """For a source that has more to do when its invocation has ended: it is not at rest until then."""
+        return self._settling.going_on()
 
     def _refuse(self, role: str, why: str) -> Invocation:
         refused = throttled(role, why)
@@ -177,14 +183,15 @@ class Functions:
 
     @contextmanager
     def at_rest(self, patience_s: float) -> Iterator[bool]:
-        """Within it no invocation begins: who would waits. False: some were still under way when patience ended."""
+        """Within it no invocation begins: who would waits; and what queues have delivered is deleted, or was not worked
+        on. False: some were still under way when patience ended."""
         with self._resting:
             pools = list(self._pools.values())
             for pool in pools:
                 pool.hold()
             try:
                 end = time.monotonic() + patience_s
-                yield all(pool.wait_until_empty(end) for pool in pools)
+                yield all(pool.wait_until_empty(end) for pool in pools) and self._settling.wait_until_over(end)
             finally:
                 for pool in pools:
                     pool.let_go()

@@ -38,6 +38,8 @@ class Invocation:
     error: dict[str, Any] | None = None
     started_at: str = ""
     duration_s: float = 0.0
+    ended_s: float = 0.0
+    """When it ended, in epoch seconds of virtual time; 0: it never began."""
     timed_out: bool = False
     crashed: bool = False
     logs: tuple[str, ...] = ()

@@ -6,10 +6,18 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from local.compute.definition import Definition
 from local.compute.environment import Environment
 from local.compute.invocation import Invocation, Order
+
+
+@dataclass(frozen=True, eq=False)
+class _Ticket:
+    """A place in the queue for a slot."""
+
+    begun: bool
 
 
 class Slot:
@@ -46,7 +54,7 @@ class Pool:
         self._held = False
         self._create = create
         self._changed = threading.Condition()
-        self._queue: deque[object] = deque()
+        self._queue: deque[_Ticket] = deque()
         self._taken = 0  # slots, reserved or running
         self._reserved = 0
         self._idle: list[Environment] = []
@@ -56,9 +64,10 @@ class Pool:
 
     # --- slots -----------------------------------------------------------------------------------------
 
-    def acquire(self, timeout_s: float) -> Slot | None:
-        """Wait for room, in the order of arrival; None when it took too long or the function is paused."""
-        ticket = object()
+    def acquire(self, timeout_s: float, *, begun: bool = False) -> Slot | None:
+        """Wait for room, in the order of arrival; None when it took too long or the function is paused. `begun`: it is
+        a part of what has begun already, and does not wait at the door."""
+        ticket = _Ticket(begun)
         end = time.monotonic() + timeout_s
         with self._changed:
             self._queue.append(ticket)
@@ -128,10 +137,11 @@ class Pool:
         """Invocations under way."""
         return self._taken - self._reserved
 
-    def _has_room_for(self, ticket: object) -> bool:
-        if self.paused or self._held or self._closed:
+    def _has_room_for(self, ticket: _Ticket) -> bool:
+        if self.paused or self._closed:
             return False
-        return self._queue[0] is ticket and self._taken < self.limit
+        first = next((one for one in self._queue if one.begun or not self._held), None)
+        return first is ticket and self._taken < self.limit
 
     # --- environments ------------------------------------------------------------------------------------
 

@@ -129,7 +129,7 @@ class Processes:
                     self._heed(key.data)
 
     @staticmethod
-    def _heed(event: Callable[[], None]) -> None:
+    def _heed(event: Callable[[], object]) -> None:
         """One event; whatever it raises must not end the one thread that listens."""
         try:
             event()
@@ -164,21 +164,25 @@ class Processes:
         for child in list(self._children.values()):
             self._forget(child, -9)
 
-    def _on_message(self, process: Process) -> None:
+    def _on_message(self, process: Process) -> bool:
+        """What it has said; False when there is no more for now, or for ever."""
         try:
             data = process.control.recv(1 << 18, socket.MSG_DONTWAIT)
         except BlockingIOError:
-            return
+            return False
         except OSError:
             data = b""
         if not data:
             self._selector.unregister(process.control)
-            return
+            return False
         for message in process.frames.feed(data):
             self.drain(process)
             process.owner.on_message(message)
+        return True
 
     def _forget(self, process: Process, status: int) -> None:
+        while process.control in self._selector.get_map() and self._on_message(process):
+            pass  # its last words, when its end is heard of before them
         with self._lock:
             del self._children[process.token]
             pipes = self._pipes.pop(process.token)

@@ -10,6 +10,7 @@ from local.aws import connections_api
 from local.aws.calls import Callers
 from local.clock import VirtualClock
 from local.compute.definition import Definition
+from local.compute.invocation import Invocation
 from local.compute.processes import Processes
 
 
@@ -26,6 +27,8 @@ class Surroundings:
     region: str
     write_log: Callable[[str, str, str], None]
     """(function, request id, line)"""
+    record: Callable[[Invocation], object]
+    """Hears of each invocation that has begun and is over, before anybody can see that it is."""
 
 
 def variables(function: Definition, around: Surroundings, access_key_id: str, log_stream: str) -> dict[str, str]:

@@ -53,7 +53,7 @@ class AsyncInvoker:
     def submit(self, role: str, event: Any, history: str = "") -> None:
         """Accept the event; it is dealt with later, at least once. `history`: what has caused it."""
         thread = threading.Thread(
-            target=self._see_through, args=(role, event, history), name=f"async-{role}", daemon=True
+            target=self._see_through, args=(role, event, history, self._bell.now()), name=f"async-{role}", daemon=True
         )
         self._threads.add(thread)
         thread.start()
@@ -67,9 +67,9 @@ class AsyncInvoker:
         """Forget what has not been dealt with."""
         self.forget()
         for thread in list(self._threads):
-            thread.join(timeout=10)
+            thread.join(timeout=60)
 
-    def _see_through(self, role: str, event: Any, history: str) -> None:
+    def _see_through(self, role: str, event: Any, history: str, accepted_s: float) -> None:
         settings = self._settings.get(role, AsyncSettings())
         arn = self._functions.definition(role).arn
         try:
@@ -77,13 +77,13 @@ class AsyncInvoker:
                 _log.warning("%s invokes itself: stopped after %s rounds", role, lineage.LIMIT)
                 self._tell(settings.on_failure, event, _stopped(role), "RecursiveLoop", 0)
                 return
-            self._attempts(role, event, settings, new_trace_id(lineage.extended(history, arn)))
+            trace_id = new_trace_id(lineage.extended(history, arn))
+            self._attempts(role, event, settings, trace_id, accepted_s + settings.oldest_s)
         finally:
             self._threads.discard(threading.current_thread())
 
-    def _attempts(self, role: str, event: Any, settings: AsyncSettings, trace_id: str) -> None:
+    def _attempts(self, role: str, event: Any, settings: AsyncSettings, trace_id: str, give_up_at: float) -> None:
         bell = self._bell
-        give_up_at = bell.now() + settings.oldest_s
         failures = 0
         request_id = str(uuid.uuid4())  # Lambda repeats an event under the request id that it had
         while not self._stopping.is_set():
@@ -97,7 +97,8 @@ class AsyncInvoker:
                 self._tell(destination, event, outcome, condition, max(failures, 1))
                 return
             pause_s = 1.0 if outcome.throttled else _WAITS_S[min(failures, len(_WAITS_S)) - 1]
-            bell.sleep_until(bell.now() + pause_s, self._stopping)
+            # from its end on, not from now: whoever has seen the end may have skipped the clock since
+            bell.sleep_until((outcome.ended_s or bell.now()) + pause_s, self._stopping)
 
     def _tell(self, destination: str | None, event: Any, outcome: Invocation, condition: str, count: int) -> None:
         if not outcome.ok:

@@ -50,7 +50,7 @@ class Mapping:
         self._stopping.set()
         self._bell.ring()
         if self._thread.is_alive():
-            self._thread.join(timeout=10)
+            self._thread.join(timeout=60)
 
     def enable(self) -> None:
         """Serve the function again."""
@@ -64,8 +64,14 @@ class Mapping:
             self._between_looks.release()
 
     def describe(self) -> dict[str, Any]:
-        """For the controls."""
-        return {"function": self.role, "kind": self.kind, "source": self.source_arn, "enabled": self.enabled}
+        """For the controls. `busy`: it hands something over, or has something to hand over; what lies in a queue is
+        seen there."""
+        described = {"function": self.role, "kind": self.kind, "source": self.source_arn, "enabled": self.enabled}
+        return {**described, "busy": self._is_busy()}
+
+    def _is_busy(self) -> bool:
+        """May be asked from any thread."""
+        raise NotImplementedError
 
     def _run(self) -> None:
         while not self._stopping.is_set():

@@ -88,7 +88,7 @@ class Schedules:
         self._stopping.set()
         self._bell.ring()
         if self._thread.is_alive():
-            self._thread.join(timeout=10)
+            self._thread.join(timeout=60)
 
     def run(self, role: str, wanted: str = "") -> Invocation:
         """Fire the schedules of this function now, one after the other: those that `wanted` names (by the logical id,

@@ -90,6 +90,9 @@ class StreamMapping(Mapping):
                 return str(int(sequence(self._todo[0].records[0])) - 1)
             return self._read_up_to
 
+    def _is_busy(self) -> bool:
+        return self.enabled and bool(self._reader.read(self.done_up_to, 1))
+
     def _look(self) -> float:
         if not self._todo and not self._read():
             return _IDLE_S
@@ -105,7 +108,8 @@ class StreamMapping(Mapping):
         if outcome.throttled:  # the records have not reached the function: no failure of theirs, and never given up
             self._slow_down()
         else:
-            self.batch_ended(self.role, self._bell.now() - written_at(batch.records[-1]))
+            ended_s = outcome.ended_s or self._bell.now()
+            self.batch_ended(self.role, ended_s - written_at(batch.records[-1]))
             self._settle(batch, outcome)
         return self._pause_s
 

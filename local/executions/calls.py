@@ -24,8 +24,9 @@ THROTTLED = "Lambda.TooManyRequestsException"
 UNKNOWN = "Lambda.Unknown"
 _LATEST = ":$LATEST"
 
-Begins = Callable[[float], bool]
-"""Asked when there is room for the invocation, with the function's timeout: whether it is still wanted."""
+Begins = Callable[[float, Callable[[], bool]], bool]
+"""Asked when there is room for the invocation: whether it is still wanted. It gets the function's timeout, and what
+tells whether the function stands still and outlives it."""
 Exercise = Callable[[str, str, str], bool]
 """(role ARN, action, resource): whether it is allowed."""
 
@@ -79,10 +80,18 @@ class LambdaCaller:
         if role is None:
             raise FailedError(NOT_FOUND, _said(f"Function not found: {arn}", 404, "ResourceNotFoundException"))
         timeout_s = float(self._functions.definition(role).timeout_s)
-        outcome = self._functions.invoke(role, payload, wanted=lambda: begins(timeout_s))
+        request_id = str(uuid.uuid4())
+        outcome = self._functions.invoke(
+            role, payload, request_id=request_id, wanted=lambda: begins(timeout_s, lambda: self._outlives(request_id))
+        )
         if outcome.ok:
             return outcome.result
         raise _failure(outcome)
+
+    def _outlives(self, request_id: str) -> bool:
+        environment = self._functions.environment_of(request_id)
+        running = None if environment is None else environment.running
+        return running is not None and running.outlives
 
 
 def _failure(outcome: Invocation) -> FailedError:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _log = logging.getLogger(__name__)
-_JOIN_S = 10.0
+_JOIN_S = 60.0
 _KEPT = 1_000
 """Histories of executions that have ended."""
 _SEALS = {

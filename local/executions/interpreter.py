@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,7 +33,8 @@ install, remove = stepfunctions.install, stepfunctions.remove
 
 SUCCEEDED, FAILED, TIMED_OUT = "SUCCEEDED", "FAILED", "TIMED_OUT"
 _ENDS = ("ExecutionSucceeded", "ExecutionFailed", "ExecutionAborted", "ExecutionTimedOut")
-_KILLED_WITHIN_S = 2.0  # real seconds, until the end of a function whose deadline has passed is known
+_KILLED_WITHIN_S = 60.0  # real seconds, until the end of a function whose deadline has passed is known
+_GLANCE_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,11 @@ class History(EventManager):
                 self._add(event_type, len(self._history_event_list), {key: details})
                 self._sealed = True
 
+    def moment_of(self, number: int) -> float:
+        """When that event was, in epoch seconds of virtual time."""
+        with self._mutex:
+            return float(self._history_event_list[number - 1]["timestamp"])  # type: ignore[arg-type]
+
     def events(self) -> list[dict[str, Any]]:
         with self._mutex:
             return [dict(event) for event in self._history_event_list]
@@ -174,8 +182,9 @@ class Play:
         self._caller = caller
         self._over = over
         self._waiting = Waiting(keeper)
-        self._calls: dict[object, float] = {}
-        """Until when each invocation under way may take."""
+        self._calls: dict[int, tuple[float, Callable[[], bool]]] = {}
+        """Invocations of whose end no state has heard yet, by their threads: until when each may take, and what tells
+        whether it outlives that."""
         self._env = self._environment()
 
     def begin(self) -> None:
@@ -210,14 +219,21 @@ class Play:
 
     # --- stepfunctions.Play ------------------------------------------------------------------------------------
 
-    def pause(self, seconds: float, going: Going) -> None:
+    def pause(self, seconds: float, going: Going, after: int) -> None:
         """Before a retry, which is a transition like any other."""
-        self.wait(lambda: False, seconds, going)
+        self.rest(seconds, going, after)
         self.history.retried()
 
-    def wait(self, done: Callable[[], bool], seconds: float, going: Going) -> bool:
-        """Until it is done, or so many virtual seconds; the execution's own end comes first."""
-        moment_s = self._keeper.now() + seconds
+    def rest(self, seconds: float, going: Going, after: int) -> None:
+        """So many virtual seconds after that event: whoever has seen it may skip the clock at once."""
+        self.wait(lambda: False, self.history.moment_of(after) + seconds, going)
+
+    def now(self) -> float:
+        """Virtual time, in epoch seconds."""
+        return self._keeper.now()
+
+    def wait(self, done: Callable[[], bool], moment_s: float, going: Going) -> bool:
+        """Until it is done, or that moment has come; the execution's own end comes first."""
 
         def ready() -> bool:
             return done() or not self._goes_on(going)
@@ -234,21 +250,21 @@ class Play:
         """In the name of the state machine's role."""
         if self._is_late():
             raise NobodyWaitsError
-        key = object()
 
-        def begins(timeout_s: float) -> bool:
+        def begins(timeout_s: float, outlives: Callable[[], bool]) -> bool:
             """Asked when there is room for it."""
-            self._calls[key] = self._keeper.now() + timeout_s
+            self._calls[threading.get_ident()] = self._keeper.now() + timeout_s, outlives
             return self._goes_on(going)
 
-        try:
-            answer = self._caller.call(self._facts.role_arn, function, payload, begins)
-        finally:
-            self._calls.pop(key, None)
-            self.ring()
+        answer = self._caller.call(self._facts.role_arn, function, payload, begins)
         if not self._goes_on(going):
             raise NobodyWaitsError
         return answer
+
+    def told(self) -> None:
+        """What this thread has called for has come to its end, and its state can see it."""
+        self._calls.pop(threading.get_ident(), None)
+        self.ring()
 
     def ring(self) -> None:
         """Let all that wait in this execution look again."""
@@ -275,11 +291,16 @@ class Play:
         """Whose deadline has passed, in a skip of the clock maybe, they end now: before a state's own time is over.
         One that is frozen does not, and nobody waits for it again."""
         now_s = self._keeper.now()
-        overdue = {key for key, deadline_s in list(self._calls.items()) if deadline_s <= now_s}
-        if overdue:
-            self._waiting.briefly(_KILLED_WITHIN_S, lambda: ready() or not any(key in self._calls for key in overdue))
-            for key in overdue:
-                self._calls.pop(key, None)
+        overdue = {key: outlives for key, (deadline_s, outlives) in list(self._calls.items()) if deadline_s <= now_s}
+
+        def over() -> bool:
+            return ready() or not any(key in self._calls and not outlives() for key, outlives in overdue.items())
+
+        end = time.monotonic() + _KILLED_WITHIN_S
+        while not over() and time.monotonic() < end:
+            self._waiting.briefly(_GLANCE_S, over)
+        for key in overdue:
+            self._calls.pop(key, None)
 
     def _environment(self) -> Environment:
         facts = self._facts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +24,6 @@ _THROTTLES = {
 }  # fmt: skip
 _THROTTLED_ELSEWHERE = Refusal("ThrottlingException", "Rate exceeded")
 _NOTHING_HAPPENED = Refusal(lost=True)
-_CLOCK_S = 0.2  # a process that was stopped is told the time as soon as it runs, on a thread of its own
 
 
 class Faults:
@@ -96,7 +94,7 @@ class Faults:
         environment = None if call.caller is None else self._functions.environment_of(call.caller.request_id)
         if environment is not None and fault.kind in strikes.KINDS:
             if strikes.strike(fault, environment):
-                time.sleep(_CLOCK_S)
+                environment.wait_for_its_clock()
                 return None
             environment.gone.wait()  # not even a lost connection may be noticed by somebody still alive
         return _NOTHING_HAPPENED

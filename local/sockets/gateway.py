@@ -44,7 +44,7 @@ class SocketGateway:
         quiet.setLevel(logging.CRITICAL)  # a client that breaks the protocol is nobody's error
         self._server: Server = serve(
             self._serve, "127.0.0.1", port, create_connection=self._wire, process_request=self._upgrade,  # type: ignore[arg-type]
-            process_response=add_headers, compression=None, open_timeout=5, ping_interval=None, close_timeout=1,
+            process_response=add_headers, compression=None, open_timeout=60, ping_interval=None, close_timeout=1,
             max_size=(limits.MESSAGE_LIMIT_BYTES, limits.FRAME_LIMIT_BYTES), server_header=None, logger=quiet,
         )  # fmt: skip
         self.url = f"ws://127.0.0.1:{self._server.socket.getsockname()[1]}"
@@ -97,7 +97,7 @@ class SocketGateway:
         self._server.shutdown()
         self._acceptor.join()
         for thread in list(self._threads):
-            thread.join(timeout=10)
+            thread.join(timeout=60)
 
     # --- an upgrade ----------------------------------------------------------------------------------------
 

@@ -27,7 +27,8 @@ from neverdrop_client import Client, SigV4
 
 ROOT = Path(__file__).resolve().parents[2]
 T = TypeVar("T")
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
+SHOWN = 4_000  # characters of what was not as wanted
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Target:
     def unsigned(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
         """One request as it is, to wherever."""
         try:
-            with _OPENER.open(Request(url, body, dict(headers), method=method), timeout=40) as answer:
+            with _OPENER.open(Request(url, body, dict(headers), method=method), timeout=90) as answer:
                 return Answer(answer.status, {k.lower(): v for k, v in answer.headers.items()}, answer.read())
         except HTTPError as error:
             with error:
@@ -149,18 +150,17 @@ class Target:
 
     def letters(self, queue: str = "WorkDlqUrl") -> list[dict[str, Any]]:
         """What lies in a dead-letter queue: attributes as text, the envelope as `body`. They stay there."""
-        found: list[dict[str, Any]] = []
+        found: dict[str, dict[str, Any]] = {}
         while True:
             messages = self.sqs.receive_message(
                 QueueUrl=self.outputs[queue], MaxNumberOfMessages=10, MessageAttributeNames=["All"], VisibilityTimeout=5
             ).get("Messages", [])
-            if not messages:
-                return found
-            found += [
-                {name: value["StringValue"] for name, value in message.get("MessageAttributes", {}).items()}
-                | {"body": json.loads(message["Body"])}
-                for message in messages
-            ]
+            if all(message["MessageId"] in found for message in messages):  # the first may be visible again
+                return list(found.values())
+            for message in messages:
+                told = message.get("MessageAttributes", {}).items()
+                attributes = {name: value["StringValue"] for name, value in told}
+                found[message["MessageId"]] = attributes | {"body": json.loads(message["Body"])}
 
     def letter_about(self, job_id: str, queue: str = "WorkDlqUrl") -> dict[str, Any]:
         """The only one, as soon as nobody else has it in hand."""
@@ -195,7 +195,15 @@ class Target:
 
     def leap(self, seconds: float) -> None:
         """Skip between two invocations, if there is such a moment: else who has just begun meets its deadline."""
-        self.control("POST", "clock", {"advance_seconds": seconds, "patience_s": 5})
+        self.control("POST", "clock", {"advance_seconds": seconds, "patience_s": 20})
+
+    def answer_after(self, seconds: float, *functions: str) -> None:
+        """Skip so far under those who wait for the model, when nobody else is at work, who might meet his deadline."""
+        eventually(
+            lambda: self.control("GET", "invocations")["running"],
+            lambda running: not any(ids for function, ids in running.items() if function not in functions),
+        )
+        self.advance(seconds)
 
     def script(self, *rules: Mapping[str, Any]) -> None:
         assert self.model is not None
@@ -266,7 +274,7 @@ def eventually(look: Callable[[], T], wanted: Callable[[T], bool], *, patience_s
         seen = look()
         if wanted(seen):
             return seen
-        assert time.monotonic() < until, f"still {seen} after {patience_s} s"
+        assert time.monotonic() < until, f"still {str(seen)[:SHOWN]} after {patience_s} s"
         time.sleep(0.1)
 
 
@@ -298,7 +306,7 @@ class LocalStack:
     def ready(self) -> Target:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        assert line, f"the local stack ended with {self._process.wait(10)} before it was ready"
+        assert line, f"the local stack ended with {self._process.wait(60)} before it was ready"
         said = json.loads(line)
         assert said["ready"] is True
         return Target(said["api"], said["outputs"], said["aws"], said["model"])
@@ -306,7 +314,7 @@ class LocalStack:
     def end(self) -> int:
         self._process.terminate()
         try:
-            return self._process.wait(20)
+            return self._process.wait(90)
         finally:
             self._process.kill()
             assert self._process.stdout is not None

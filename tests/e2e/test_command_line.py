@@ -28,7 +28,7 @@ def test_a_port_that_is_taken_is_said_in_one_line() -> None:
         taken.listen()
         ended = subprocess.run(
             [sys.executable, "-m", "local", "run", "--port", str(taken.getsockname()[1])],
-            cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+            cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
     assert ended.returncode == 2
     assert ended.stdout == ""
@@ -38,7 +38,7 @@ def test_a_port_that_is_taken_is_said_in_one_line() -> None:
 
 def test_the_demo_tells_its_whole_story_and_exits_0() -> None:
     ended = subprocess.run(
-        [sys.executable, "-m", "local", "demo"], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+        [sys.executable, "-m", "local", "demo"], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
         env={**os.environ, "COLUMNS": "120"},
     )  # fmt: skip
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -25,6 +25,7 @@ from tests.e2e.target import ROOT, Target, eventually
 pytestmark = [pytest.mark.local_only, pytest.mark.slow]
 
 CONFORMANCE = [status_code_conformance, content_type_conformance, response_schema_conformance]
+DELAY_S = 50  # that the model takes, unless time is helped on
 EXAMPLES = 12  # of each operation, besides the boundary cases that schemathesis adds by itself
 CHECKS = [not_a_server_error, negative_data_rejection, *CONFORMANCE]
 
@@ -56,6 +57,15 @@ def _no_endpoint_is_left(stack: Target) -> Iterator[None]:
     yield
     for endpoint in stack.get("/webhooks").json()["webhooks"]:
         stack.request("DELETE", endpoint["links"]["self"])
+
+
+@pytest.fixture(autouse=True)
+def _no_worker_is_left_with_the_model(stack: Target) -> Iterator[None]:
+    """Tests behind would wait for it."""
+    yield
+    if any(call["status"] is None for call in stack.model_calls()):
+        stack.script()
+        stack.answer_after(DELAY_S, "worker")
 
 
 contract = schemathesis.openapi.from_dict(contract_with_tasks())
@@ -145,7 +155,7 @@ def job_that_is(status: str, target: Target, nonce: str) -> str:
     if status == "PENDING":
         target.control("POST", "pause", {"function": "worker"})
     if status == "PROCESSING":
-        target.script({"match": nonce, "delay_s": 30})
+        target.script({"match": nonce, "delay_s": DELAY_S})
     if status == "FAILED":
         target.script({"match": nonce, "error": "ValidationException"})
     job_id = target.submit("summarize", {"text": f"ANN: {nonce}"})

@@ -16,7 +16,7 @@ from tests.e2e.target import ROOT, Target, eventually
 def ops(target: Target, *words: str, tenant: str | None = None) -> subprocess.CompletedProcess[str]:
     who = ("--tenant", tenant) if tenant and target.is_local else ()
     return subprocess.run(
-        [sys.executable, "-m", "ops", *words, *who], cwd=ROOT, capture_output=True, text=True, timeout=90, check=False,
+        [sys.executable, "-m", "ops", *words, *who], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
         env={**os.environ, "NEVERDROP_URL": target.api},
     )  # fmt: skip
 

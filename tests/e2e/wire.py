@@ -30,7 +30,7 @@ class Wire(httpx.BaseTransport):
         self.connections = 0
         self.live_cuts = 0  # those of a job that was at work when it was asked for
         self._upstream = ""
-        self._status = ""
+        self.status = ""  # of the job, as it was told last
         self._http = httpx.HTTPTransport()
         self._server = serve(self._carry, "127.0.0.1", 0, compression=None, close_timeout=1, ping_interval=None)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -58,7 +58,7 @@ class Wire(httpx.BaseTransport):
         place = self._upstream + client.request.path
         with (
             suppress(WebSocketException, OSError, Broken),
-            connect(place, compression=None, ping_interval=None, close_timeout=1) as up,
+            connect(place, open_timeout=60, compression=None, ping_interval=None, close_timeout=1) as up,
         ):
             upwards = threading.Thread(target=_pass_on, args=(client, up), daemon=True)
             upwards.start()
@@ -71,12 +71,12 @@ class Wire(httpx.BaseTransport):
                 upwards.join()
 
     def _pass_down(self, frame: dict[str, Any], client: ServerConnection) -> None:
-        self._status = frame.get("status", self._status)
+        self.status = frame.get("status", self.status)
         for piece in _pieces(frame):
             client.send(json.dumps(piece))
             if piece["type"] == "chunks" and piece["from"] in self.cuts:
                 self.cuts.remove(piece["from"])
-                self.live_cuts += self._status == "PROCESSING"
+                self.live_cuts += self.status == "PROCESSING"
                 raise Broken
 
 

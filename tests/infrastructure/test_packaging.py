@@ -103,7 +103,7 @@ def test_the_assets_run_with_nothing_else_on_the_path(code: Path, layer: Path) -
         "print(lambdas.contracts.names.__file__, fastjsonschema.__file__)"
     )
     command = [python.executable if python else sys.executable, "-I", "-S", "-c", program]
-    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
     names, library = run.stdout.split()
     assert (names.startswith(str(code)), library.startswith(str(layer))) == (True, True)
 
@@ -186,7 +186,7 @@ def synthesized(python: str, out: Path, path: str) -> dict[str, Any]:
         "CDK_CONTEXT_JSON": json.dumps(context()),
     }
     run = subprocess.run(
-        [python, str(ROOT / "app.py")], env=environment, capture_output=True, text=True, timeout=120, check=False
+        [python, str(ROOT / "app.py")], env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert run.returncode == 0, run.stderr
     (template,) = out.glob("*.template.json")
@@ -212,7 +212,7 @@ def test_node_of_the_virtual_environment_is_used_unless_another_is_named(monkeyp
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     use_bundled_node()
     node = os.environ["JSII_NODE"]
-    assert subprocess.run([node, "--version"], capture_output=True, check=True, timeout=30).stdout.startswith(b"v")
+    assert subprocess.run([node, "--version"], capture_output=True, check=True, timeout=600).stdout.startswith(b"v")
     assert "PYTHONDONTWRITEBYTECODE" not in os.environ
     monkeypatch.setenv("JSII_NODE", "/opt/node")
     use_bundled_node()
@@ -230,7 +230,7 @@ def test_a_layer_that_cannot_be_downloaded_is_no_traceback(tmp_path: Path) -> No
         "PIP_RETRIES": "0",
     }
     command = [sys.executable, str(ROOT / "app.py")]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
     assert run.returncode == 1
     assert "Traceback" not in run.stderr
     assert "error: the assets could not be built" in run.stderr
@@ -240,7 +240,7 @@ def test_a_layer_that_cannot_be_downloaded_is_no_traceback(tmp_path: Path) -> No
 def test_a_shell_without_the_cdk_is_told_to_run_make_setup(tmp_path: Path) -> None:
     shutil.copy(ROOT / "app.py", tmp_path)
     run = subprocess.run(
-        [sys.executable, "-I", "-S", str(tmp_path / "app.py")], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-I", "-S", str(tmp_path / "app.py")], capture_output=True, text=True, check=False, timeout=600
     )
     assert run.returncode == 1
     assert "make setup" in run.stderr
@@ -253,5 +253,5 @@ def test_a_shell_without_the_cdk_goes_on_in_the_virtual_environment(tmp_path: Pa
     python.write_text('#!/bin/sh\necho "again: $@"\n', encoding="utf-8")
     python.chmod(0o755)
     command = [sys.executable, "-I", "-S", str(tmp_path / "app.py"), "-c", "env=dev"]
-    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
     assert run.stdout == f"again: {tmp_path / 'app.py'} -c env=dev\n"

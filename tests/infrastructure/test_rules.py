@@ -85,7 +85,7 @@ def test_cfn_lint_has_no_complaint(request: pytest.FixtureRequest, environment: 
     path = tmp_path / "template.json"
     path.write_text(json.dumps(template.body), encoding="utf-8")
     command = [str(Path(sys.executable).with_name("cfn-lint")), "-i", "W3005", "-r", "us-east-1", "-t", str(path)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert (run.returncode, run.stdout) == (0, "")
 
 

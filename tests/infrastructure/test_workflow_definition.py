@@ -269,5 +269,5 @@ def test_aws_own_grammar_has_no_complaint(tmp_path: Path) -> None:
     path = tmp_path / "machines.json"
     path.write_text(json.dumps({"Resources": machines}), encoding="utf-8")
     command = [str(Path(sys.executable).with_name("cfn-lint")), "-r", "us-east-1", "-t", str(path)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert (run.returncode, run.stdout) == (0, "")

@@ -12,6 +12,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import boto3
+from moto.dynamodb.models import dynamodb_backends
+from moto.s3.models import FakeBucket, FakeKey, s3_backends
 from moto.sqs.models import sqs_backends
 
 from lambdas.adapters.attributes import from_item, to_item
@@ -188,23 +190,28 @@ class Cloud:
             self.client("s3").delete_bucket_policy(Bucket=bucket)
 
     def wipe(self) -> None:
-        """As it was when it was provisioned: what this test touched is emptied."""
-        self.wire.mend()
-        dynamodb, s3 = self.client("dynamodb"), self.client("s3")
+        """As it was when it was provisioned: what this test touched is emptied, where moto keeps it. Asking for each
+        deletion takes a sixth of a suite's time."""
+        account = self.stack.account
         if self.wire.count(service="dynamodb"):
-            both = ("pk", "sk")
-            tables = {self.jobs_table: both, self.connections_table: both, self.answers_table: (names.ANSWER_KEY,)}
-            for table, key in tables.items():
-                for item in dynamodb.scan(TableName=table)["Items"]:
-                    dynamodb.delete_item(TableName=table, Key={name: item[name] for name in key})
+            for table in dynamodb_backends[account][self.stack.region].tables.values():
+                table.items.clear()
         if self.wire.count(service="s3"):
-            for bucket in (self.inputs_bucket, self.results_bucket):
-                for one in s3.list_objects_v2(Bucket=bucket).get("Contents", []):
-                    s3.delete_object(Bucket=bucket, Key=one["Key"])
-            listed = s3.list_object_versions(Bucket=self.uploads_bucket)
-            for one in [*listed.get("Versions", []), *listed.get("DeleteMarkers", [])]:
-                s3.delete_object(Bucket=self.uploads_bucket, Key=one["Key"], VersionId=one["VersionId"])
-        for queue in sqs_backends[self.stack.account][self.stack.region].queues.values():
+            for bucket in s3_backends[account]["aws"].buckets.values():
+                _empty(bucket)
+        for queue in sqs_backends[account][self.stack.region].queues.values():
             # PurgeQueue may be called once a minute
             queue._messages, queue._pending_messages, queue.deleted_messages = [], set(), set()
         self.wire.clear()
+
+
+def _empty(bucket: FakeBucket) -> None:
+    """With their files."""
+    for name in list(bucket.keys):
+        for version in bucket.keys.getlist(name):
+            if isinstance(version, FakeKey):
+                version.dispose()
+    for upload in bucket.multiparts.values():
+        upload.dispose()
+    bucket.keys.clear()
+    bucket.multiparts.clear()

@@ -6,12 +6,16 @@ import importlib
 import io
 import itertools
 import json
+import threading
+import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+import time_machine
 from aws_lambda_powertools import Logger
 from botocore.retries.standard import ExponentialBackoff
 from moto import mock_aws
@@ -96,6 +100,13 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     made: list[float] = []
     monkeypatch.setattr("lambdas.adapters.batching.time", SimpleNamespace(sleep=made.append))
     return made
+
+
+@pytest.fixture
+def still() -> Iterator[time_machine.Traveller]:
+    """The clock stands still: what is reckoned from now is exact, however slow the machine is."""
+    with time_machine.travel(datetime.now(UTC), tick=False) as traveller:
+        yield traveller
 
 
 @pytest.fixture(scope="module")
@@ -197,8 +208,16 @@ def load_handler(cloud: Cloud, lines: Lines, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.fixture
-def bench(load_handler: Load, cloud: Cloud, model: ModelServer, lines: Lines, pauses: list[float]) -> Any:
-    """The worker, its model and its tables; the model says what `summarize` wants to hear."""
+def bench(
+    load_handler: Load,
+    cloud: Cloud,
+    model: ModelServer,
+    lines: Lines,
+    *,
+    pauses: list[float],
+    still: time_machine.Traveller,
+) -> Any:
+    """The worker, its model and its tables; the model says what `summarize` wants to hear. No time goes by."""
     from tests.integration.worker_bench import ANSWER, Bench
 
     made = Bench(load_handler("worker"), cloud, model, lines)
@@ -218,8 +237,13 @@ def api() -> Iterator[ScriptedApi]:
 def ops(
     api: ScriptedApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], pauses: list[float]
 ) -> CommandLine:
-    """The operator's command line against it. Its pauses take no time."""
+    """The operator's command line against it. Its pauses take no time; those of other threads are none of it."""
+    own, stock = threading.get_ident(), time.sleep
+
+    def sleep(seconds: float) -> None:
+        (pauses.append if threading.get_ident() == own else stock)(seconds)
+
     monkeypatch.setenv("NEVERDROP_URL", api.url)
     monkeypatch.delenv("NEVERDROP_TOKEN", raising=False)
-    monkeypatch.setattr("time.sleep", pauses.append)
+    monkeypatch.setattr(time, "sleep", sleep)
     return CommandLine(capsys)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
+import pytest
 from botocore.config import Config
 
+from local.aws.lock import MESSAGES
+from local.aws.patches import sqs
 from local.aws.server import AwsServer, Gate
 
-ONE_TRY = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}, connect_timeout=5, read_timeout=30)
+ONE_TRY = Config(
+    retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}, connect_timeout=60, read_timeout=300
+)
 
 
 class Aws:
@@ -84,6 +91,21 @@ def serving(*gates: Gate) -> Iterator[Aws]:
     finally:
         aws.close()
         server.stop()
+
+
+@contextmanager
+def endless_polls() -> Iterator[threading.Event]:
+    """Within it, a long poll ends when it is told to, and does not look by itself meanwhile. Set when one waits."""
+    waits, wait = threading.Event(), MESSAGES.wait
+
+    def wait_long(_: float | None = None) -> bool:
+        waits.set()
+        return wait(300)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MESSAGES, "wait", wait_long)
+        patch.setattr(sqs, "time", SimpleNamespace(monotonic=lambda: 0.0))
+        yield waits
 
 
 def index(name: str, hash_key: str, range_key: str | None = None, projection: str = "KEYS_ONLY") -> dict[str, Any]:

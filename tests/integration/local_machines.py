@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from local.aws.lock import MOTO
 from local.events.sources import client
 from local.executions.execution import Execution
 from local.runtime import Runtime
@@ -34,13 +35,9 @@ def handler(event, context):
     if step == "exit":
         os._exit(3)
     if step == "hang":
-        time.sleep(30)
-    if isinstance(step, dict) and "sleep" in step:
-        time.sleep(step["sleep"])
+        time.sleep(3600)
     if isinstance(step, dict) and "wait_for" in step:
-        for _ in range(500):
-            if os.path.exists(os.path.join(os.environ["NOTES"], step["wait_for"])):
-                break
+        while not os.path.exists(os.path.join(os.environ["NOTES"], step["wait_for"])):
             time.sleep(0.02)
     if isinstance(step, dict) and "bytes" in step:
         return "x" * (step["bytes"] - 2)
@@ -50,17 +47,23 @@ HEARD = """
 import json, os
 
 def handler(event, context):
-    with open(os.path.join(os.environ["NOTES"], "heard"), "a") as notes:
-        notes.write(json.dumps(event) + "\\n")
+    with open(os.path.join(os.environ["NOTES"], "heard"), "ab", buffering=0) as notes:
+        notes.write(json.dumps(event).encode() + b"\\n")
 """
 BRANCHES = ("one", "two", "three")
+
+# In virtual time, which a test skips; far more than a slow machine needs in real time.
+FUNCTION_S, HASTY_S, STATE_S, MACHINE_S = 200, 100, 10_000, 60_000
+RETRY_S, LONGEST_RETRY_S = 300, 600
+WAIT_S = 3_600
+
 STATES_MAY = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "states.amazonaws.com"}}
 RETRY = [
     {
         "ErrorEquals": ["TransientError", "Sandbox.Timedout", "Runtime.ExitError", "States.Timeout"],
-        "IntervalSeconds": 30,
+        "IntervalSeconds": RETRY_S,
         "BackoffRate": 3,
-        "MaxDelaySeconds": 60,
+        "MaxDelaySeconds": LONGEST_RETRY_S,
         "MaxAttempts": 2,
     },
     {"ErrorEquals": ["Lambda.TooManyRequestsException"], "MaxAttempts": 5, "JitterStrategy": "FULL"},
@@ -97,7 +100,7 @@ def machine(definition: Mapping[str, Any], **properties: Any) -> dict[str, Any]:
 
 def task(branch: str, **more: Any) -> dict[str, Any]:
     said = {"id.$": "$.id", "plan.$": "$.plan", "branch": branch}
-    return {"Type": "Task", "Resource": "<WORK>", "TimeoutSeconds": 100, "Parameters": said, **more}
+    return {"Type": "Task", "Resource": "<WORK>", "TimeoutSeconds": STATE_S, "Parameters": said, **more}
 
 
 def single(**more: Any) -> dict[str, Any]:
@@ -116,7 +119,7 @@ def fan() -> dict[str, Any]:
     parallel = {"Type": "Parallel", "Branches": branches, "ResultPath": None, "Next": "Collect"}
     return {
         "StartAt": "Stage 1",
-        "TimeoutSeconds": 1800,
+        "TimeoutSeconds": 3 * MACHINE_S,
         "States": {"Stage 1": parallel, "Collect": task("c", End=True)},
     }
 
@@ -140,9 +143,10 @@ class Scene:
         return self.runtime.executions.find(name)
 
     def ended(self, execution: Execution, *, skipping_s: float = 0) -> Execution:
-        """Once it has."""
-        eventually(lambda: self._skipped(execution, skipping_s) and not execution.running, timeout_s=30)
-        return execution
+        """Once it has, and everybody has been told of it."""
+        eventually(lambda: self._skipped(execution, skipping_s) and not execution.running, timeout_s=120)
+        with MOTO:
+            return execution
 
     def until_called(
         self, execution: Execution, branch: str = "alone", times: int = 1, *, skipping_s: float = 0
@@ -150,12 +154,25 @@ class Scene:
         eventually(lambda: self._skipped(execution, skipping_s) and self.calls(execution, branch) >= times)
 
     def _skipped(self, execution: Execution, seconds: float) -> bool:
-        """The clock skips ahead while the execution waits: never where a function would be cut off."""
-        kinds = [event["type"].removeprefix("LambdaFunction") for event in execution.history()]
-        done = sum(map(kinds.count, ("Succeeded", "Failed", "TimedOut")))
-        if execution.running and 0 < kinds.count("Scheduled") == done:
-            self.runtime.clock.advance(seconds)
+        """While the execution waits, the clock skips to so many seconds after its last event, and no further: neither
+        where a function would be cut off, nor once more because nobody has woken up yet."""
+        if not seconds:
+            return True
+        with self.runtime.functions.at_rest(0):  # no other one begins meanwhile
+            events = execution.history()
+            kinds = [event["type"].removeprefix("LambdaFunction") for event in events]
+            done = sum(map(kinds.count, ("Succeeded", "Failed", "TimedOut")))
+            if execution.running and 0 < kinds.count("Scheduled") == done:
+                self.skip_to(events[-1]["timestamp"] + seconds)
         return True
+
+    def skip_to(self, moment_s: float) -> None:
+        """Unless it has passed."""
+        self.runtime.clock.advance(max(0.0, moment_s - self.runtime.clock.now().timestamp()))
+
+    def moments(self, execution: Execution, kind: str) -> list[float]:
+        """When there were events of this kind, in virtual time."""
+        return [float(event["timestamp"]) for event in execution.history() if event["type"] == kind]
 
     def calls(self, execution: Execution, branch: str = "alone") -> int:
         place = self.notes / f"{execution.name}-{branch}"
@@ -163,10 +180,12 @@ class Scene:
 
     def heard(self, execution: Execution) -> list[dict[str, Any]]:
         """What the function behind the rule has been told of it."""
+        return [one for one in self.all_heard() if one["detail"]["name"] == execution.name]
+
+    def all_heard(self) -> list[dict[str, Any]]:
         place = self.notes / "heard"
-        lines = place.read_text().splitlines() if place.exists() else []
-        events = [json.loads(line) for line in lines]
-        return [one for one in events if one["detail"]["name"] == execution.name]
+        whole, _, _ = (place.read_text() if place.exists() else "").rpartition("\n")
+        return [json.loads(line) for line in whole.splitlines()]
 
 
 def permission(logical_id: str, rule: str) -> dict[str, Any]:
@@ -211,11 +230,11 @@ def toys(folder: Path) -> Toy:
     notes.mkdir()
     toy = Toy(folder)
     where = {"NOTES": str(notes)}
-    toy.function("work", WORK, environment=where, Timeout=20)
-    toy.function("heard", HEARD, environment=where)
+    toy.function("work", WORK, environment=where, Timeout=FUNCTION_S)
+    toy.function("heard", HEARD, environment=where, Timeout=FUNCTION_S)
     toy.resources["States"] = role()
-    toy.resources["Single"] = machine(single(TimeoutSeconds=600))
-    hasty = {**task("alone", Retry=RETRY, End=True), "TimeoutSeconds": 10}
+    toy.resources["Single"] = machine(single(TimeoutSeconds=MACHINE_S))
+    hasty = {**task("alone", Retry=RETRY, End=True), "TimeoutSeconds": HASTY_S}
     toy.resources["Hasty"] = machine({"StartAt": "alone", "States": {"alone": hasty}})
     toy.resources["Fan"] = machine(fan())
     asked = {
@@ -226,7 +245,7 @@ def toys(folder: Path) -> Toy:
         "End": True,
     }
     toy.resources["Asked"] = machine({"StartAt": "asked", "States": {"asked": asked}}, StateMachineName="asked")
-    slow = {"Type": "Wait", "Seconds": 3600, "Next": "done"}
+    slow = {"Type": "Wait", "Seconds": WAIT_S, "Next": "done"}
     toy.resources["Slow"] = machine(
         {"StartAt": "slow", "States": {"slow": slow, "done": {"Type": "Pass", "End": True}}}
     )

@@ -73,7 +73,8 @@ def may_manage(toy: Toy, place: str = "live/POST/@connections/*") -> None:
 def client(runtime: Runtime, query: str = "", **more: Any) -> ClientConnection:
     """A connection. InvalidStatus for one that is refused."""
     assert runtime.websocket is not None
-    more = {"compression": None, "ping_interval": None, "close_timeout": 1, "legacy": True, **more}
+    patience = {"open_timeout": 60, "close_timeout": 1}
+    more = {"compression": None, "ping_interval": None, "legacy": True, **patience, **more}
     made: ClientConnection = connect(runtime.websocket + query, **more)
     return made
 
@@ -95,7 +96,7 @@ def place_of(runtime: Runtime) -> tuple[str, int]:
     return place.hostname, place.port
 
 
-def heard(socket: ClientConnection, timeout_s: float = 10.0) -> Any:
+def heard(socket: ClientConnection, timeout_s: float = 60.0) -> Any:
     """The next message, parsed."""
     return json.loads(socket.recv(timeout_s))
 
@@ -104,7 +105,7 @@ def end_of(socket: ClientConnection) -> int:
     """The code that the connection is closed with."""
     try:
         while True:
-            socket.recv(10)
+            socket.recv(60)
     except ConnectionClosed as closed:
         return 1006 if closed.rcvd is None else closed.rcvd.code
 

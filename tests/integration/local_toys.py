@@ -46,7 +46,7 @@ class Toy:
                 "Handler": f"handlers.{role}.handler",
                 "Code": {"S3Bucket": "assets", "S3Key": "none.zip"},
                 "Role": {"Fn::GetAtt": ["Role", "Arn"]},
-                "Timeout": 5,
+                "Timeout": 30,
                 "MemorySize": 256,
                 "Environment": {"Variables": dict(environment or {})},
                 **properties,
@@ -210,14 +210,14 @@ def request(
     sent = {"content-type": "application/json", **(headers or {})}
     asked = urllib.request.Request(url, data=data, method=method, headers=sent)
     try:
-        with urllib.request.urlopen(asked, timeout=30) as answer:
+        with urllib.request.urlopen(asked, timeout=300) as answer:
             return Reply(answer.status, {k.lower(): v for k, v in answer.headers.items()}, answer.read())
     except urllib.error.HTTPError as error:
         with error:
             return Reply(error.code, {k.lower(): v for k, v in error.headers.items()}, error.read())
 
 
-def eventually(look: Callable[[], T], timeout_s: float = 10.0) -> T:
+def eventually(look: Callable[[], T], timeout_s: float = 60.0) -> T:
     """The first true value of `look`; AssertionError after `timeout_s` real seconds."""
     end = time.monotonic() + timeout_s
     while True:

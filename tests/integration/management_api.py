@@ -32,7 +32,7 @@ class ManagementApi:
                 api.asked.append(f"{self.command} {self.path}")
                 connection = unquote(self.path.rpartition("/@connections/")[2])
                 if connection in api.silent:
-                    api.spoken.wait(10)
+                    api.spoken.wait()
                     self.close_connection = True
                     return
                 status, code = api.answers[connection].popleft() if api.answers[connection] else (200, "")

@@ -37,7 +37,7 @@ class Operator:
         raw = body if body is None or isinstance(body, str) else json.dumps(body)
         path = {"id": id} if id is not None else None
         event = http(route, body=raw, path=path, **{"authorizer": IAM, **more})
-        answer = self.admin.handler(event, Context(29))
+        answer = self.admin.handler(event, Context(300))
         assert answer["headers"]["content-type"].startswith("application/")
         return answer["statusCode"], json.loads(answer["body"])
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-PATIENCE_S = 5.0  # for a peer that was expected, never for one that hangs
+PATIENCE_S = 60.0  # for a peer that was expected, never for one that hangs
 
 
 @dataclass
@@ -93,7 +92,7 @@ def _some(peer: socket.socket) -> bytes:
     return found
 
 
-def saying(*parts: bytes, pause_s: float = 0.0) -> Behave:
+def saying(*parts: bytes) -> Behave:
     """Reads the request, says this, and closes."""
 
     def behave(own: Receiver, peer: socket.socket) -> None:
@@ -101,14 +100,8 @@ def saying(*parts: bytes, pause_s: float = 0.0) -> Behave:
         for part in parts:
             peer.sendall(part)
             own.sent += len(part)
-            time.sleep(pause_s)
 
     return behave
-
-
-def dripping(text: bytes, pause_s: float) -> Behave:
-    """A byte at a time."""
-    return saying(*(text[at : at + 1] for at in range(len(text))), pause_s=pause_s)
 
 
 def never_closing(text: bytes = b"") -> Behave:

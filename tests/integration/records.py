@@ -77,7 +77,7 @@ def cancelled(**over: Any) -> dict[str, Any]:
 
 def every_change(now: datetime) -> dict[str, tuple[dict[str, Any], Change]]:
     """For each rule of the protocol but `accept`: a record that allows it, and the change as the code makes it."""
-    held, lapsed, open_ = processing(), processing(lease_s=-5), pending()
+    held, lapsed, open_ = processing(), processing(lease_s=-3_600), pending()
     gone, dead, done = cancelled(), failed(), completed()
     told = changes.hand_over(from_record(done), now=now).applied_to(done)
     why = changes.error("MODEL_TRANSIENT", "cut")

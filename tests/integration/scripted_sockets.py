@@ -13,6 +13,8 @@ from typing import Any
 from websockets.exceptions import WebSocketException
 from websockets.sync.server import ServerConnection, serve
 
+PATIENCE_S = 120.0  # real seconds, with a client that is slow: longer than that client's test waits
+
 
 class Hung(Exception):
     """The script ends, and the connection with it, without a closing handshake."""
@@ -26,7 +28,7 @@ class Line:
 
     def heard(self) -> dict[str, Any]:
         """What the client asks for next."""
-        asked: dict[str, Any] = json.loads(self._connection.recv(10))
+        asked: dict[str, Any] = json.loads(self._connection.recv(PATIENCE_S))
         self._server.heard.append(asked)
         return asked
 
@@ -63,8 +65,9 @@ class ScriptedSockets:
         self.paths: list[str] = []
         self._lock = threading.Lock()
         self._server = serve(
-            self._handle, "127.0.0.1", 0, ssl=tls, compression=None, close_timeout=1, ping_interval=None
-        )
+            self._handle, "127.0.0.1", 0, ssl=tls, compression=None, open_timeout=PATIENCE_S, close_timeout=1,
+            ping_interval=None,
+        )  # fmt: skip
         port = self._server.socket.getsockname()[1]
         self.url = f"wss://localhost:{port}/live" if tls else f"ws://127.0.0.1:{port}/live"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)

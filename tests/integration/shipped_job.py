@@ -17,7 +17,7 @@ class Context:
     invoked_function_arn = "arn:aws:lambda:us-east-1:123456789012:function:shipped"
 
     def __init__(self) -> None:
-        self._ends = time.time() + 120
+        self._ends = time.time() + 900
 
     def get_remaining_time_in_millis(self) -> int:
         return int((self._ends - time.time()) * 1000)
@@ -28,14 +28,19 @@ def main(work: dict[str, Any]) -> dict[str, Any]:
         os.environ.update(work["environments"][role])
         return import_module(f"lambdas.handlers.{role}").handler(event, Context())
 
+    import boto3
+    from botocore.config import Config
+
+    clients = import_module("lambdas.adapters.clients")  # before anybody asks for one
+    patient = Config(connect_timeout=60, read_timeout=60)  # this machine may be slow
+    for kind in ("_STORES", "_DOOR"):
+        setattr(clients, kind, getattr(clients, kind).merge(patient))
     who = {"authorizer": {"iam": {"accountId": "acme"}}}
     body = json.dumps(
         {"type": "summarize", "input": {"text": "ANN: The invoice is wrong. BOB: I will send a new one."}}
     )
     accepted = call("accept", {"headers": {}, "body": body, "requestContext": who})
     job_id = json.loads(accepted["body"])["job_id"]
-
-    import boto3
 
     jobs, sqs = boto3.client("dynamodb"), boto3.client("sqs")
     key = {"pk": {"S": job_id}, "sk": {"S": "job"}}

@@ -33,7 +33,7 @@ class Counting:
         return outcome
 
 
-def ask(answers: Answers, call: Callable[[], Mapping[str, Any]], key: str = KEY, patience_s: float = 10) -> Kept:
+def ask(answers: Answers, call: Callable[[], Mapping[str, Any]], key: str = KEY, patience_s: float = 100) -> Kept:
     return answers.once(key, "acme", call, patience_s=patience_s, look=False)
 
 
@@ -119,7 +119,7 @@ def test_when_the_leader_fails_a_waiter_calls_itself(any_answers: Answers):
 
     with ThreadPoolExecutor(4) as threads:
         first = threads.submit(ask, any_answers, leader)
-        started.wait(5)
+        assert started.wait(60)
         others = [threads.submit(ask, any_answers, call) for _ in range(3)]
         with pytest.raises(RuntimeError, match="cut"):
             first.result()

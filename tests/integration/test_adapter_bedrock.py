@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from lambdas.core.ports import ModelRequest
 from local.model.server import ModelServer
 
 LITE = "us.amazon.nova-lite-v1:0"
+PATIENT_S = 120  # for calls that are answered: nobody waits for it
 
 
 def request(prompt: str = "Is it so?", **over: Any) -> ModelRequest:
@@ -41,7 +43,7 @@ def _account(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def bedrock(model: ModelServer) -> Iterator[BedrockModel]:
-    client = model_client(20)
+    client = model_client(PATIENT_S)
     yield BedrockModel(client)
     client.close()
 
@@ -167,11 +169,16 @@ def test_bed_06_a_refused_model_is_told_with_a_hint(model: ModelServer, bedrock:
     assert len(str(failure(bedrock))) > len(f"{code}: no.") + 20
 
 
-def test_bed_01_a_read_timeout_sends_the_prompt_exactly_once(model: ModelServer):
-    model.script.replace([{"answer": "late", "delay_s": 30}])
+def test_bed_01_a_read_timeout_sends_the_prompt_exactly_once(model: ModelServer, monkeypatch: pytest.MonkeyPatch):
+    model.script.replace([{"answer": "late", "delay_s": 300}])
+    # of the deadline each wait has all of it: however slow this thread is, the prompt is sent before it is over
+    monkeypatch.setattr("lambdas.adapters.single_call.time", SimpleNamespace(monotonic=lambda: 0.0))
     client = model_client(1)
     error = failure(BedrockModel(client))
     assert (error.kind, error.maybe_billed) == ("transient", True)
+    ends = time.monotonic() + 60
+    while not calls(model) and time.monotonic() < ends:
+        time.sleep(0.01)
     time.sleep(0.7)  # a second attempt would be seen by now
     assert calls(model) == 1
     client.close()
@@ -180,12 +187,11 @@ def test_bed_01_a_read_timeout_sends_the_prompt_exactly_once(model: ModelServer)
 def dripping(server: socket.socket, stop: threading.Event) -> None:
     """Answers one request with a byte every now and then, and has never done."""
     connection, _ = server.accept()
-    with connection:
+    with connection, contextlib.suppress(OSError):
         connection.recv(65_536)
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n")
-        with contextlib.suppress(OSError):
-            while not stop.wait(0.1):
-                connection.sendall(b" ")
+        while not stop.wait(0.1):
+            connection.sendall(b" ")
 
 
 def test_bed_01_an_answer_that_drips_ends_at_the_deadline_of_the_whole_call(monkeypatch: pytest.MonkeyPatch):
@@ -215,7 +221,7 @@ def test_each_call_has_a_connection_of_its_own(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(http.client.HTTPConnection, "connect", counted)
     with ModelServer() as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", server.url)
-        bedrock = BedrockModel(model_client(20))
+        bedrock = BedrockModel(model_client(PATIENT_S))
         for _ in range(2):
             bedrock.converse(request())
     assert len(connected) == 2
@@ -234,7 +240,7 @@ def test_what_was_never_sent_is_not_billed(monkeypatch: pytest.MonkeyPatch):
     with socket.socket() as taken:  # bound and not listening: connections are refused
         taken.bind(("127.0.0.1", 0))
         monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", f"http://127.0.0.1:{taken.getsockname()[1]}")
-        client = model_client(5)
+        client = model_client(PATIENT_S)
         error = failure(BedrockModel(client))
         client.close()
     assert (error.kind, error.maybe_billed) == ("transient", False)

@@ -19,7 +19,7 @@ from lambdas.core.outcomes import ModelError
 from lambdas.core.ports import Reply
 from local.model import frames
 from local.model.server import ModelServer
-from tests.integration.test_adapter_bedrock import BILLED, _account, calls, request, sent_to
+from tests.integration.test_adapter_bedrock import BILLED, PATIENT_S, _account, calls, request, sent_to
 
 __all__ = ["_account"]  # a fixture for every test here, too
 
@@ -28,7 +28,7 @@ SAID = ["He", "llo", " there", "."]
 
 @pytest.fixture
 def bedrock(model: ModelServer) -> Iterator[BedrockModel]:
-    client = model_client(20)
+    client = model_client(PATIENT_S)
     yield BedrockModel(client)
     client.close()
 
@@ -86,7 +86,7 @@ def test_pieces_are_heard_when_they_come_and_not_at_the_end(model: ModelServer, 
 
     def parts(self: Any, *_: Any) -> Iterator[bytes]:
         for delta in SAID:
-            assert going_on.acquire(timeout=10)
+            assert going_on.acquire(timeout=60)
             yield frames.event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": delta}})
         yield frames.event("messageStop", {"stopReason": "end_turn"})
         yield frames.event("metadata", {"usage": {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}})

@@ -142,7 +142,7 @@ def _found(job_store: JobStore, limit: int, shard: str = "3") -> list[str]:
 
 
 def test_due_lists_the_oldest_first_and_not_what_comes_later(job_store: JobStore):
-    late, early, future, middle = _due(job_store, [-10, -500, 60, -100])
+    late, early, future, middle = _due(job_store, [-10, -500, 6_000, -100])
     assert _found(job_store, 100) == [early, middle, late]
     assert future not in _found(job_store, 100)
 

@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lambdas.core.conditions import Absent, All, AnyOf, Compare, Condition, In, Operator, Param
@@ -55,9 +55,7 @@ PARAMS: dict[str, st.SearchStrategy[Any]] = {
 }
 records = st.fixed_dictionaries({}, optional=RECORD)
 params = st.fixed_dictionaries(PARAMS)
-few = settings(
-    max_examples=25, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+few = settings(max_examples=25)
 
 
 def _named(condition: Condition | None) -> set[str]:

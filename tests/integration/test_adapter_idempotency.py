@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,9 +35,23 @@ def answers(cloud: Cloud) -> PowertoolsAnswers:
 
 
 @pytest.fixture
-def travel() -> Iterator[time_machine.Traveller]:
-    with time_machine.travel(datetime.now(UTC), tick=True) as traveller:
-        yield traveller
+def travel(still: time_machine.Traveller) -> time_machine.Traveller:
+    return still
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses of who waits. They take no time, and pass all the same; so does each look at the clock."""
+    made: list[float] = []
+    looks: list[float] = []
+
+    def now() -> float:
+        looks.append(0.01)
+        assert len(looks) < 1_000, "it waits for ever"
+        return sum(made) + sum(looks)
+
+    monkeypatch.setattr("lambdas.adapters.idempotency.time", SimpleNamespace(monotonic=now, sleep=made.append))
+    return made
 
 
 def only_row(cloud: Cloud) -> dict[str, Any]:
@@ -62,10 +76,11 @@ def test_a_row_is_the_same_in_a_function_of_another_name(cloud: Cloud, monkeypat
     assert ask(answers_of(cloud), Counting({"text": "no"})).reused
 
 
+@pytest.mark.usefixtures("still")
 def test_a_row_ends_with_its_days_in_whole_seconds(cloud: Cloud):
     """DDB-09: milliseconds would never expire."""
     ask(answers_of(cloud, keep_days=30), Counting({"text": "yes"}))
-    assert int(only_row(cloud)["expiration"]["N"]) == pytest.approx(time.time() + 30 * 86_400, abs=5)
+    assert int(only_row(cloud)["expiration"]["N"]) == int(time.time()) + 30 * 86_400
 
 
 def test_a_fresh_answer_costs_two_calls_and_a_reused_one_a_single_call(cloud: Cloud, answers: PowertoolsAnswers):
@@ -76,6 +91,7 @@ def test_a_fresh_answer_costs_two_calls_and_a_reused_one_a_single_call(cloud: Cl
     assert [one.operation for one in cloud.wire.sent] == ["PutItem"]
 
 
+@pytest.mark.usefixtures("still")
 def test_idem_01_a_row_in_progress_ends_with_the_invocation(cloud: Cloud):
     """Without the registered context it would end never, and a crash would stop this question for ever."""
     answers, seen = answers_of(cloud, remaining_s=77), []
@@ -86,9 +102,10 @@ def test_idem_01_a_row_in_progress_ends_with_the_invocation(cloud: Cloud):
 
     ask(answers, call)
     assert seen[0]["status"]["S"] == "INPROGRESS"
-    assert int(seen[0]["in_progress_expiration"]["N"]) / 1000 == pytest.approx(time.time() + 77, abs=2)
+    assert int(seen[0]["in_progress_expiration"]["N"]) / 1000 == pytest.approx(time.time() + 77, abs=0.01)
 
 
+@pytest.mark.usefixtures("still")
 def test_idem_02_each_invocation_has_its_own_window(cloud: Cloud):
     answers, ends = answers_of(cloud, remaining_s=10), []
     for remaining_s, key in ((100, KEY), (50, OTHER)):
@@ -100,7 +117,7 @@ def test_idem_02_each_invocation_has_its_own_window(cloud: Cloud):
             return {"text": "yes"}
 
         ask(answers, call, key)
-    assert ends == [pytest.approx(100, abs=2), pytest.approx(50, abs=2)]
+    assert ends == [pytest.approx(100, abs=0.01), pytest.approx(50, abs=0.01)]
 
 
 def test_idem_01_without_a_registered_context_nothing_is_called(cloud: Cloud):
@@ -367,6 +384,7 @@ def test_an_answer_outlives_the_window_of_the_call_that_it_came_from(cloud: Clou
     assert (ask(answers_of(cloud), call).value, call.calls) == ({"text": "yes"}, 0)
 
 
+@pytest.mark.usefixtures("still")
 def test_what_is_under_way_is_read_consistently(cloud: Cloud):
     def crash() -> dict[str, Any]:
         raise Crash
@@ -427,19 +445,23 @@ def test_forgetting_while_the_store_is_down_is_unavailable(cloud: Cloud, answers
 
 
 # --- waiting -------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("patience_s", "longest_s"), [(-5, 0.3), (0, 0.3), (0.7, 1.2)])
+@pytest.mark.usefixtures("still")
+@pytest.mark.parametrize(
+    ("patience_s", "pauses"), [(-5, []), (0, []), (0.7, [0.2, 0.4])], ids=["no-time", "none", "some"]
+)
 def test_who_waits_for_another_gives_up_in_time_and_knows_until_when(
-    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, patience_s: float, longest_s: float
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, slept: list[float], patience_s: float, pauses: list[float]
 ):
     crash_before_the_row(cloud, monkeypatch, {"text": "lost"})
-    until, started = int(only_row(cloud)["in_progress_expiration"]["N"]) / 1000, time.monotonic()
+    until = int(only_row(cloud)["in_progress_expiration"]["N"]) / 1000
     with pytest.raises(AnswerPending) as pending:
         ask(answers_of(cloud), Counting({"text": "?"}), patience_s=patience_s)
     assert pending.value.until == datetime.fromtimestamp(until, UTC)
-    assert time.monotonic() - started < longest_s
+    assert slept == pauses
     assert pending.value.until > clock.now()
 
 
+@pytest.mark.usefixtures("still", "slept")
 def test_who_waits_does_not_ask_the_store_in_a_hot_loop(cloud: Cloud, monkeypatch: pytest.MonkeyPatch):
     crash_before_the_row(cloud, monkeypatch, {"text": "lost"})
     cloud.wire.clear()
@@ -448,6 +470,7 @@ def test_who_waits_does_not_ask_the_store_in_a_hot_loop(cloud: Cloud, monkeypatc
     assert cloud.wire.count(service="dynamodb") <= 6
 
 
+@pytest.mark.usefixtures("still")
 def test_who_finds_the_row_free_again_calls_at_once_even_without_patience(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ):

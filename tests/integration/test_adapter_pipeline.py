@@ -108,7 +108,7 @@ def test_when_there_are_no_more_items_because_a_store_has_failed_what_was_begun_
 
 # --- bounds --------------------------------------------------------------------------------------------
 def test_items_are_acted_on_at_once_but_no_more_than_there_are_threads(pipeline: Pipeline) -> None:
-    meeting, lock, most, here = threading.Barrier(WIDTH, timeout=10), threading.Lock(), [0], [0]
+    meeting, lock, most, here = threading.Barrier(WIDTH, timeout=60), threading.Lock(), [0], [0]
 
     def act(number: int) -> None:
         with lock:
@@ -135,16 +135,19 @@ def test_items_are_taken_only_a_little_ahead_of_the_slowest(
             taken[0] = number + 1
             yield number
 
-    walk = pipeline.each(items(), lambda number: gate.wait(10), needs=needs)
+    walk = pipeline.each(items(), lambda number: gate.wait(300), needs=needs)
     first = threading.Thread(target=lambda: next(walk))
     first.start()
-    while taken[0] < bound and first.is_alive():
-        gate.wait(0.001)
-    first.join(0.05)
-    assert first.is_alive()
-    assert taken[0] <= bound + 1
-    gate.set()
-    first.join(10)
+    try:
+        while taken[0] < bound and first.is_alive():
+            gate.wait(0.001)
+        first.join(0.05)
+        assert first.is_alive()
+        assert taken[0] <= bound + 1
+    finally:
+        gate.set()
+    first.join(60)
+    assert not first.is_alive()
     walk.close()  # type: ignore[attr-defined]
     assert threads() == 0
 

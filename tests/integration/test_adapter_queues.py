@@ -191,7 +191,7 @@ def received(cloud: Cloud) -> dict[str, Any]:
 
 def test_a_hidden_message_comes_back_after_its_time_and_not_before(cloud: Cloud, queue: SqsQueue):
     queue.send([message("early")])
-    queue.hide(received(cloud)["ReceiptHandle"], 60)
+    queue.hide(received(cloud)["ReceiptHandle"], 6_000)
     assert cloud.receive(cloud.work_url) == []
     queue.send([message("another")])
     queue.hide(received(cloud)["ReceiptHandle"], 0)

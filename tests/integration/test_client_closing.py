@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from neverdrop_client import Client, Event, JobFailed, Stream, StreamClosed, Text
+from tests.integration.client_time import patient_sockets
 from tests.integration.command_line import job
 from tests.integration.scripted_api import Reply, ScriptedApi, Seen, gateway
 from tests.integration.scripted_sockets import Line, ScriptedSockets
@@ -20,7 +21,7 @@ WHOLE = ["a", "b", "c"]
 
 @pytest.fixture
 def client(api: ScriptedApi, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
-    monkeypatch.setattr("neverdrop_client.sockets.CLOSING_S", 0.1)
+    patient_sockets(monkeypatch)
     with Client(api.url) as made:
         yield made
 
@@ -55,7 +56,7 @@ class Reader:
             self.errors.append(error)
 
     def ends(self) -> bool:
-        self._thread.join(5)
+        self._thread.join(60)
         return not self._thread.is_alive()
 
 
@@ -74,15 +75,17 @@ def test_a_stream_is_closed_while_another_thread_waits_for_its_next_piece(
         if says_goodbye:
             line.wait()
         else:
-            over.wait(10)
+            over.wait(300)
 
     with socket_of(api, script) as server:
         stream = client.stream("j1")
         reader = Reader(stream)
-        assert reader.has_some.wait(5)
-        stream.close()
-        assert reader.ends()
-        over.set()
+        try:
+            assert reader.has_some.wait(60)
+            stream.close()
+            assert reader.ends()
+        finally:
+            over.set()
     assert (told(reader.events), reader.errors) == (["a"], [])
     assert len(server.paths) == 1  # and it does not come back
 
@@ -91,7 +94,7 @@ def test_a_stream_that_polls_is_closed_between_two_answers(client: Client, api: 
     api.on("GET /jobs/j1/chunks", polled("a"), polled(start=1))
     stream = client.stream("j1")
     reader = Reader(stream)
-    assert reader.has_some.wait(5)
+    assert reader.has_some.wait(60)
     stream.close()
     assert reader.ends()
     assert (told(reader.events), reader.errors) == (["a"], [])
@@ -114,13 +117,16 @@ def test_a_stream_that_polls_is_closed_while_an_answer_is_under_way_and_hands_ou
     assert len(api.of("GET /jobs/j1/chunks")) == 1
 
 
-def test_a_stream_is_closed_while_it_waits_to_ask_an_api_that_is_away(api: ScriptedApi) -> None:
-    api.on("GET /jobs/j1/chunks", polled("a"), gateway(503, "down", Retry_After="30"))
+def test_a_stream_is_closed_while_it_waits_to_ask_an_api_that_is_away(
+    api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neverdrop_client.http.LONGEST_PAUSE_S", 600.0)
+    api.on("GET /jobs/j1/chunks", polled("a"), gateway(503, "down", Retry_After="600"))
     waits = threading.Event()
     with Client(api.url, on_retry=lambda _retry: waits.set()) as client:
         stream = client.stream("j1")
         reader = Reader(stream)
-        assert waits.wait(5)
+        assert waits.wait(60)
         stream.close()
         assert reader.ends()
     assert (told(reader.events), reader.errors) == (["a"], [])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -33,6 +31,7 @@ from neverdrop_client import (
     Unexpected,
 )
 from neverdrop_client.request import is_local
+from tests.integration.client_time import passing, patient_requests
 from tests.integration.command_line import job
 from tests.integration.scripted_api import Reply, ScriptedApi, gateway, problem
 from tests.integration.streams import polled, told
@@ -43,12 +42,8 @@ ACCEPTED = Reply(202, {"job_id": "j1", "status": "PENDING", "links": {"self": "/
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """They take no time, and pass all the same."""
-    made: list[float] = []
-    clock = SimpleNamespace(sleep=made.append, monotonic=lambda: time.monotonic() + sum(made))
-    for module in ("http", "client", "polling"):
-        monkeypatch.setattr(f"neverdrop_client.{module}.time", clock)
-    monkeypatch.setattr("neverdrop_client.closing.Closing.pause", lambda _self, seconds: made.append(seconds))
-    return made
+    patient_requests(monkeypatch)
+    return passing(monkeypatch, "http", "client", "polling")
 
 
 @pytest.fixture
@@ -152,7 +147,7 @@ def test_what_may_have_been_done_is_not_done_again(client: Client, api: Scripted
     ("written", "least", "most"),
     [
         ("7", 7, 7), ("86400", 30, 30), ("soon", 0, 1), ("-1", 0, 1), ("", 0, 1),
-        (format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True), 30, 30),
+        (format_datetime(datetime.now(UTC) + timedelta(days=9), usegmt=True), 30, 30),
         (format_datetime(datetime.now(UTC) - timedelta(hours=1), usegmt=True), 0, 1), ("Mon, 99 Foo", 0, 1),
     ],
     ids=["seconds", "too-many", "a-word", "negative", "empty", "a-date-ahead", "a-date-behind", "no-date"],

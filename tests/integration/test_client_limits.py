@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 
 import httpx
 import pytest
 
 from neverdrop_client import BadArgument, Client, NoAnswer, NotFound, NotYet, Retry, Throttled, Unavailable
+from tests.integration.client_time import PATIENT_S, passing
 from tests.integration.command_line import job
 from tests.integration.scripted_api import Reply, ScriptedApi, gateway, problem
 from tests.integration.streams import polled, told
@@ -25,21 +24,19 @@ def silent() -> Iterator[str]:
 
 @pytest.fixture
 def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long each request may take; a pause takes no time, and passes all the same."""
+    """How long each request may take: it is answered, and waits for that. A pause takes no time, and passes all the
+    same."""
     allowed: list[float] = []
-    paused: list[float] = []
     request = httpx.Client.request
 
     def seen(self: httpx.Client, *args: object, **more: object) -> httpx.Response:
         timeout = more["timeout"]
         assert isinstance(timeout, httpx.Timeout)
         allowed.append(timeout.read or 0)
-        return request(self, *args, **more)  # type: ignore[arg-type]
+        return request(self, *args, **{**more, "timeout": httpx.Timeout(PATIENT_S)})  # type: ignore[arg-type]
 
     monkeypatch.setattr(httpx.Client, "request", seen)
-    clock = SimpleNamespace(sleep=paused.append, monotonic=lambda: time.monotonic() + sum(paused))
-    for module in ("http", "client"):
-        monkeypatch.setattr(f"neverdrop_client.{module}.time", clock)
+    passing(monkeypatch, "http", "client")
     return allowed
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from neverdrop_client import Client, Final, JobFailed, Progress
+from tests.integration.client_time import passing, patient_requests, patient_sockets
 from tests.integration.command_line import job
 from tests.integration.scripted_api import Reply, ScriptedApi
 from tests.integration.scripted_sockets import Line, ScriptedSockets
@@ -23,13 +22,9 @@ def come(*done: str, failed: tuple[str, ...] = (), total: int = 5) -> dict[str, 
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """They take no time, and pass all the same."""
-    made: list[float] = []
-    clock = SimpleNamespace(sleep=made.append, monotonic=lambda: time.monotonic() + sum(made))
-    for module in ("http", "client", "polling", "streaming"):
-        monkeypatch.setattr(f"neverdrop_client.{module}.time", clock)
-    monkeypatch.setattr("neverdrop_client.closing.Closing.pause", lambda _self, seconds: made.append(seconds))
-    monkeypatch.setattr("neverdrop_client.sockets.CLOSING_S", 0.1)
-    return made
+    patient_requests(monkeypatch)
+    patient_sockets(monkeypatch)
+    return passing(monkeypatch, "http", "client", "polling", "streaming")
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +24,7 @@ from cryptography.x509.oid import NameOID
 from neverdrop_client import Client, Final, JobFailed, NotFound, NotPermitted, Text
 from neverdrop_client import sockets as client_sockets
 from neverdrop_client import streaming as client_streaming
+from tests.integration.client_time import passing, patient_sockets
 from tests.integration.command_line import job
 from tests.integration.scripted_api import Reply, ScriptedApi, gateway, problem
 from tests.integration.scripted_sockets import Line, Script, ScriptedSockets
@@ -38,12 +38,8 @@ Serve = Callable[..., ScriptedSockets]
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Pauses between connections take no time."""
-    pauses: list[float] = []
-    monkeypatch.setattr("neverdrop_client.closing.Closing.pause", lambda _self, seconds: pauses.append(seconds))
-    quick = SimpleNamespace(sleep=pauses.append, monotonic=time.monotonic)
-    monkeypatch.setattr("neverdrop_client.http.time", quick)
-    monkeypatch.setattr(client_sockets, "CLOSING_S", 0.1)
-    return pauses
+    patient_sockets(monkeypatch)
+    return passing(monkeypatch, "http", "streaming")
 
 
 @pytest.fixture
@@ -326,7 +322,8 @@ HEAD = (
 def test_where_nobody_speaks_websocket_it_is_polled(
     client: Client, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch, said: bytes | None
 ) -> None:
-    monkeypatch.setattr(client_sockets, "OPENING_S", 10 if said is not None else 0.2)
+    if said is None:
+        monkeypatch.setattr(client_sockets, "OPENING_S", 0.2)
 
     def handle(connection: socket.socket) -> None:
         if said is not None:
@@ -388,23 +385,54 @@ def test_a_wire_may_break_at_any_byte(client: Client, sockets: Serve, api: Scrip
             assert end.result == "ü"
 
 
+def in_silence(patch: pytest.MonkeyPatch, *after: int, begins: threading.Event) -> list[float]:
+    """When so many messages have come, nobody says more until the client asks again: there its patience is over at
+    once. Answers how long it was each time."""
+    stock, come, left, patience = client_sockets._Socket.next, [0], list(after), list[float]()
+
+    def next_(socket_: Any, timeout_s: float) -> Any:
+        assert begins.wait(60)
+        if come[0] in left:
+            left.remove(come[0])
+            patience.append(timeout_s)
+            timeout_s = 0.01
+        message = stock(socket_, timeout_s)
+        come[0] += message is not None
+        return message
+
+    patch.setattr(client_sockets._Socket, "next", next_)
+    return patience
+
+
 def test_a_watch_that_nobody_answers_is_made_over_another_connection(
     client: Client, sockets: Serve, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_sockets, "ANSWER_S", 1.0)
-    sockets(lambda line: line.wait(), honest)
+    heard = threading.Event()
+
+    def silent(line: Line) -> None:
+        line.heard()
+        heard.set()
+        line.wait()
+
+    monkeypatch.setattr(client_sockets, "ANSWER_S", 90.0)
+    patience = in_silence(monkeypatch, 0, begins=heard)
+    sockets(silent, honest)
     assert told(list(client.stream("j1"))) == [*WHOLE, "COMPLETED"]
     assert len(api.of("POST /tickets")) == 2
+    assert patience == [90.0]
 
 
 def test_who_hears_nothing_for_long_asks_again_over_the_same_connection(
     client: Client, sockets: Serve, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A push was lost: nobody would ever tell."""
-    monkeypatch.setattr(client_sockets, "IDLE_S", 0.05)
+    monkeypatch.setattr(client_sockets, "LONGEST_IDLE_S", 300.0)
+    heard = threading.Event()
+    patience = in_silence(monkeypatch, 2, 3, 4, begins=heard)
 
     def script(line: Line) -> None:
         line.heard()
+        heard.set()
         line.say(watching(), chunks(WHOLE[0]))
         for _ in range(2):
             start = line.heard()["from"]
@@ -417,6 +445,7 @@ def test_who_hears_nothing_for_long_asks_again_over_the_same_connection(
     assert told(list(client.stream("j1"))) == [*WHOLE, "COMPLETED"]
     assert [one["from"] for one in server.heard] == [0, 1, 1, 1]
     assert len(api.of("POST /tickets")) == 1
+    assert patience == [client_sockets.IDLE_S, 2 * client_sockets.IDLE_S, 300.0]
 
 
 def test_what_nobody_reads_waits_in_the_network(client: Client, sockets: Serve) -> None:
@@ -435,7 +464,7 @@ def test_what_nobody_reads_waits_in_the_network(client: Client, sockets: Serve) 
     with client.stream("j1") as events:
         next(events)
         before = -1
-        while before != sent[0]:
+        while before != sent[0] or not before:
             before = sent[0]
             time.sleep(0.2)
     assert before < 1_000
@@ -453,7 +482,7 @@ def test_a_stream_that_is_left_ends_its_connection(client: Client, sockets: Serv
     sockets(script)
     with client.stream("j1") as events:
         next(events)
-    assert gone.wait(5)
+    assert gone.wait(60)
     assert list(events) == []
 
 
@@ -489,6 +518,7 @@ def test_a_certificate_is_checked_as_that_of_the_api_is(
 ) -> None:
     both = certificate(tmp_path)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.num_tickets = 0  # one thread of `websockets` reads them while another writes, which may stall
     tls.load_cert_chain(both)
     server = sockets(honest, tls=tls)
     if is_trusted:

@@ -19,6 +19,7 @@ from neverdrop_client import Client, Event, Final, Restarted, Text
 from tests.audience import FakeConnections
 from tests.builders import JOB_ID, NOW, TENANT, final_record, held_record
 from tests.fakes import FakeChunks, FakeJobStore, FakeObjects
+from tests.integration.client_time import patient_sockets
 from tests.integration.scripted_api import Reply, ScriptedApi
 from tests.integration.scripted_sockets import Line, ScriptedSockets
 
@@ -94,7 +95,8 @@ def studio(api: ScriptedApi) -> Iterator[Studio]:
 
 
 @pytest.fixture
-def watched(api: ScriptedApi) -> Iterator[Callable[[], list[Event]]]:
+def watched(api: ScriptedApi, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], list[Event]]]:
+    patient_sockets(monkeypatch)
     with Client(api.url) as client:
         yield lambda: list(client.stream(JOB_ID))
 

@@ -51,6 +51,7 @@ def test_a_new_delivery_is_sent_to_deliver_and_to_nobody_else(cloud: Cloud, disp
     assert (cloud.receive(cloud.work_url), cloud.heard()) == ([], [])
 
 
+@pytest.mark.usefixtures("still")
 def test_a_retry_is_held_back_for_its_wait_and_a_longer_one_is_left_to_the_sweep(cloud: Cloud, dispatch: ModuleType):
     for wait_s in (300, 1_000):
         before = claimed(planned())
@@ -61,7 +62,7 @@ def test_a_retry_is_held_back_for_its_wait_and_a_longer_one_is_left_to_the_sweep
         assert run(dispatch, stream_record(change.applied_to(before), before)) == []
     (batch,) = [one for one in cloud.wire.sent if one.operation == "SendMessageBatch"]
     (entry,) = json.loads(batch.body)["Entries"]
-    assert 299 <= entry["DelaySeconds"] <= 302
+    assert entry["DelaySeconds"] == 301  # a second more, for clocks that differ
 
 
 def test_jobs_and_deliveries_of_a_batch_each_get_what_is_theirs(cloud: Cloud, dispatch: ModuleType):

@@ -62,7 +62,7 @@ def letters(cloud: Cloud) -> list[dict[str, Any]]:
     return cloud.receive(cloud.inbox_letters_url)
 
 
-def handle(ingest: ModuleType, *records: dict[str, Any], remaining_s: float = 30) -> list[str]:
+def handle(ingest: ModuleType, *records: dict[str, Any], remaining_s: float = 300) -> list[str]:
     return failures(ingest.handler(sqs(*records), Context(remaining_s)))
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +16,7 @@ from tests.integration.cloud import Cloud, Context
 from tests.integration.conftest import Load
 from tests.integration.events import GLOBEX, http
 from tests.integration.records import an_id, cancelled, completed, failed, pending, processing
+from tests.integration.waits import Waits
 
 ROUTE = "GET /jobs/{id}/chunks"
 
@@ -25,6 +24,13 @@ ROUTE = "GET /jobs/{id}/chunks"
 @pytest.fixture
 def query(load_handler: Load) -> ModuleType:
     return load_handler("query")
+
+
+@pytest.fixture
+def waits(query: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Waits:
+    made = Waits()
+    monkeypatch.setattr(query, "time", made)
+    return made
 
 
 @pytest.fixture
@@ -74,13 +80,14 @@ def test_the_record_is_read_before_the_text_and_both_consistently(
 
 @pytest.mark.parametrize("make", [completed, failed, cancelled])
 def test_a_final_job_gives_all_of_its_text_and_says_so(
-    cloud: Cloud, query: ModuleType, chunks: DynamoChunks, make: Any
+    cloud: Cloud, query: ModuleType, chunks: DynamoChunks, waits: Waits, make: Any
 ):
     job_id = cloud.put(make(stream=True))["pk"]
     say(chunks, job_id, "One ", "two")
     answer = ask(query, job_id, wait="20")["json"]
     assert (answer["texts"], answer["final"]) == (["One ", "two"], True)
     assert ask(query, job_id, **{"from": "2", "wait": "20"})["json"]["final"]
+    assert waits.made == []
 
 
 def test_more_text_than_one_answer_may_have_comes_in_several(cloud: Cloud, query: ModuleType, chunks: DynamoChunks):
@@ -114,41 +121,37 @@ def test_a_job_that_is_not_streamed_has_no_text(cloud: Cloud, query: ModuleType)
 
 
 # --- waiting -----------------------------------------------------------------------------------------
-def test_wait_ends_when_text_comes(cloud: Cloud, query: ModuleType, chunks: DynamoChunks):
+def test_wait_ends_when_text_comes(cloud: Cloud, query: ModuleType, chunks: DynamoChunks, waits: Waits):
     job_id = cloud.put(processing(stream=True))["pk"]
     say(chunks, job_id, "One ")
-    later = threading.Timer(0.3, say, (chunks, job_id, "two"), {"first": 1})
-    later.start()
+    waits.happens[2] = lambda: say(chunks, job_id, "two", first=1)
     answer = ask(query, job_id, **{"from": "1", "wait": "20"})["json"]
-    later.join()
     assert (answer["texts"], answer["next"]) == (["two"], 2)
+    assert waits.made == [0.5, 0.5]
 
 
 @pytest.mark.parametrize("now", [completed, lambda **over: processing(attempt=2, **over)])
-def test_wait_ends_when_there_is_nothing_more_to_wait_for(cloud: Cloud, query: ModuleType, now: Any):
+def test_wait_ends_when_there_is_nothing_more_to_wait_for(cloud: Cloud, query: ModuleType, waits: Waits, now: Any):
     """The job is final, or has begun its text anew."""
     record = cloud.put(processing(stream=True))
-    later = threading.Timer(0.3, lambda: cloud.put({**now(stream=True), "pk": record["pk"]}))
-    later.start()
+    waits.happens[1] = lambda: cloud.put({**now(stream=True), "pk": record["pk"]})
     answer = ask(query, record["pk"], attempt="1", wait="20")["json"]
-    later.join()
     assert answer["final"] or answer["restarted"]
+    assert waits.made == [0.5]
 
 
-def test_wait_ends_with_what_is_known(cloud: Cloud, query: ModuleType):
-    job_id, started = cloud.put(pending(stream=True))["pk"], time.monotonic()
-    answer = ask(query, job_id, wait="1")
+def test_wait_ends_with_what_is_known(cloud: Cloud, query: ModuleType, waits: Waits):
+    answer = ask(query, cloud.put(pending(stream=True))["pk"], wait="1")
     assert (answer["statusCode"], answer["json"]["texts"]) == (200, [])
-    assert time.monotonic() - started >= 0.9
+    assert waits.made == [0.5, 0.5]
 
 
-def test_a_job_that_is_deleted_meanwhile_is_gone(cloud: Cloud, query: ModuleType):
+def test_a_job_that_is_deleted_meanwhile_is_gone(cloud: Cloud, query: ModuleType, waits: Waits):
     job_id = cloud.put(processing(stream=True))["pk"]
     tombstone = {"pk": job_id, "sk": "job", "tenant": "acme", "status": names.DELETED, "attempt": 1}
-    later = threading.Timer(0.3, cloud.put, (tombstone,))
-    later.start()
+    waits.happens[1] = lambda: cloud.put(tombstone)
     assert ask(query, job_id, wait="20")["statusCode"] == 410
-    later.join()
+    assert waits.made == [0.5]
 
 
 # --- what is refused ---------------------------------------------------------------------------------

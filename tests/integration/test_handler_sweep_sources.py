@@ -252,8 +252,11 @@ def provider() -> Iterator[Provider]:
 
 
 @pytest.fixture
-def shop(load_handler: Load, provider: Provider, cloud: Cloud, pauses: list[float]) -> Iterator[ModuleType]:
+def shop(
+    load_handler: Load, provider: Provider, cloud: Cloud, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ModuleType]:
     """The sweep of a deployment with a source that lists its events behind a token."""
+    monkeypatch.setattr("lambdas.sources.fetching.CONNECT_S", 60.0)  # a source that is slow here has no fault
     secrets = cloud.client("secretsmanager")
     secrets.create_secret(Name="shop/list", SecretString="a-token")
     listing = {"plugin": "http_event_list", "url": f"http://127.0.0.1:{provider.server_port}/events?kind=order"}

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from botocore.config import Config
 
-from lambdas.adapters import clock
+from lambdas.adapters import clock, push
 from lambdas.adapters.chunks import DynamoChunks
 from lambdas.adapters.clients import client
 from lambdas.contracts import names
@@ -41,6 +42,7 @@ class Doors:
         self.ticket_, self.connect_ = load("ticket"), load("connect")
         self.socket, self.push_ = load("socket"), load("push")
         monkeypatch.setenv(names.PUSH_URL, api.url)
+        monkeypatch.setattr(push, "_SHORT", push._SHORT.merge(Config(connect_timeout=60, read_timeout=60)))
         self.chunks = DynamoChunks(client("dynamodb"), cloud.jobs_table)
 
     def ticket(self, *job_ids: str, authorizer: Any = ACME) -> dict[str, Any]:

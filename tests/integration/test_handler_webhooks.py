@@ -169,7 +169,7 @@ def test_of_many_at_once_no_more_stay_than_may(cloud: Cloud, webhooks: ModuleTyp
 def test_the_health_of_an_endpoint_is_told(cloud: Cloud, webhooks: ModuleType):
     made = registered(webhooks)
     pk, sk = circuits.key("acme", made["id"])
-    row = {"failures": 5, "open_until": times.text(times.after(clock.now(), 60)), "note": "HTTP 503"}
+    row = {"failures": 5, "open_until": times.text(times.after(clock.now(), 600)), "note": "HTTP 503"}
     cloud.put({"pk": pk, "sk": sk, **row})
     for answer in (
         ask(webhooks, "GET /webhooks/{id}", made["id"])["json"],

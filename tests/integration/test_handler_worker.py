@@ -43,7 +43,7 @@ def test_a_job_costs_four_calls_to_dynamodb_one_object_and_one_model_call(bench:
 
 def test_the_paid_steps_window_is_this_invocations_own(bench: Bench, cloud: Cloud, monkeypatch: pytest.MonkeyPatch):
     """IDEM-01, IDEM-02: the context is registered before the first message, in every invocation."""
-    model, windows = bench.module.parts().worker.model, []
+    model, windows = bench.module.parts().worker.model, list[float]()
     stock = model.converse
 
     def converse(request: Any) -> Any:
@@ -54,17 +54,18 @@ def test_the_paid_steps_window_is_this_invocations_own(bench: Bench, cloud: Clou
     monkeypatch.setattr(model, "converse", converse)
     bench.run(message(bench.job(text="one")), context=Context(115))
     bench.run(message(bench.job(text="two")), context=Context(90))
-    assert windows == [pytest.approx(115, abs=2), pytest.approx(90, abs=2)]
+    assert windows == [pytest.approx(115, abs=0.1), pytest.approx(90, abs=0.1)]
 
 
 def test_the_lease_ends_ten_seconds_after_the_invocation(bench: Bench, cloud: Cloud):
     leases: list[str] = []
     bench.task("look", doing(lambda ctx: leases.append(cloud.record(ctx.job_id)["lease_until"])))
     bench.run(message(bench.job("look")), context=Context(100))
-    assert soon(108) < leases[0] < soon(112)
+    assert soon(109.9) <= leases[0] <= soon(110)
 
 
-def test_idem_22_jobs_with_one_input_share_one_call(bench: Bench):
+def test_idem_22_jobs_with_one_input_share_one_call(bench: Bench, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("lambdas.core.asking.PATIENCE_S", 60)  # with whoever makes the call, on a slow machine
     jobs = [bench.job() for _ in range(6)]
     assert bench.run(*map(message, jobs)) == []
     assert [bench.status(job) for job in jobs] == [names.COMPLETED] * 6
@@ -274,7 +275,7 @@ def test_an_early_message_is_hidden_until_its_time_and_reported(bench: Bench, cl
     cloud.wire.clear()
     assert bench.run(early) == [early["messageId"]]
     (hiding,) = [one for one in cloud.wire.sent if one.operation == "ChangeMessageVisibility"]
-    assert 40 <= json.loads(hiding.body)["VisibilityTimeout"] <= 42
+    assert json.loads(hiding.body)["VisibilityTimeout"] == 41  # a second more, for clocks that differ
     assert cloud.record(job["pk"]) == job
     assert bench.calls == 0
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from lambdas.contracts import names
 from local.model.server import ModelServer
 from tests.integration.cloud import Cloud, Context
 from tests.integration.records import pending, processing
-from tests.integration.worker_bench import Bench, doing, message, soon
+from tests.integration.worker_bench import ANSWER, Bench, doing, message, soon
 
 
 class Watched:
@@ -48,7 +47,7 @@ def watched(bench: Bench) -> Watched:
 
 def test_fresh_messages_run_at_the_same_time(bench: Bench):
     """All ten meet in the middle of their tasks, or none gets through."""
-    together = threading.Barrier(10, timeout=20)
+    together = threading.Barrier(10, timeout=60)
 
     def meet(task_input: Any, ctx: Any) -> dict[str, Any]:
         together.wait()
@@ -60,23 +59,39 @@ def test_fresh_messages_run_at_the_same_time(bench: Bench):
     assert [bench.status(job) for job in jobs] == [names.COMPLETED] * 10
 
 
-def test_model_calls_of_a_batch_are_under_way_together(bench: Bench, model: ModelServer):
-    """While none is answered, all are seen by the provider."""
-    bench.script({"answer": {"summary": "s", "participants": [], "action_items": []}, "delay_s": 3})
-    jobs = [bench.job(text=f"call {number}") for number in range(8)]
-    under_way: list[int] = []
+class Held:
+    """A model's clock: its answers wait until it is let go, and then for nothing."""
 
-    def watch() -> None:
-        until = time.monotonic() + 20
+    def __init__(self) -> None:
+        self.at, self.is_let_go = datetime(2026, 11, 29, tzinfo=UTC), False
+
+    def now(self) -> datetime:
+        if self.is_let_go:
+            self.at += timedelta(seconds=10)
+        return self.at
+
+
+def test_model_calls_of_a_batch_are_under_way_together(bench: Bench, monkeypatch: pytest.MonkeyPatch):
+    """While none is answered, all are seen by the provider."""
+    jobs, held, under_way = [bench.job(text=f"call {number}") for number in range(8)], Held(), list[int]()
+
+    def watch(model: ModelServer) -> None:
+        until = time.monotonic() + 45  # then those that are alone get their answers too
         while max(under_way, default=0) < 8 and time.monotonic() < until:
             under_way.append(sum(call["status"] is None for call in model.calls.listed()))
             time.sleep(0.05)
+        model.script.replace([{"answer": ANSWER}])
+        held.is_let_go = True
 
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    bench.run(*map(message, jobs))
-    watcher.join()
+    with ModelServer(clock=held) as model:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", model.url)
+        model.script.replace([{"answer": ANSWER, "delay_s": 1}])
+        watcher = threading.Thread(target=watch, args=(model,))
+        watcher.start()
+        assert bench.run(*map(message, jobs)) == []
+        watcher.join()
     assert max(under_way) == 8
+    assert [bench.status(job) for job in jobs] == [names.COMPLETED] * 8
 
 
 def test_suspects_run_one_by_one_after_the_fresh_ones(bench: Bench, watched: Watched):
@@ -119,20 +134,14 @@ def test_batch_13_without_time_a_job_goes_back_at_once_and_is_not_charged(bench:
     assert bench.run(message(job), context=Context(60)) == []  # a call may take 60 s, and 10 s are kept free
     record = cloud.record(job["pk"])
     assert (record["status"], record["attempt"], record["tries"], bench.calls) == (names.PENDING, 0, 0, 0)
-    assert soon(-1) < record["not_before"] < soon(3)
+    assert soon(0) < record["not_before"] < soon(3)
     assert record["due_at"] == job["due_at"]
 
 
-@pytest.fixture
-def travel() -> Iterator[time_machine.Traveller]:
-    with time_machine.travel(datetime.now(UTC), tick=True) as traveller:
-        yield traveller
-
-
 def test_batch_13_a_suspect_that_comes_too_late_in_its_batch_goes_back(
-    bench: Bench, cloud: Cloud, travel: time_machine.Traveller
+    bench: Bench, cloud: Cloud, still: time_machine.Traveller
 ):
-    bench.task("long", doing(lambda ctx: travel.shift(80)))
+    bench.task("long", doing(lambda ctx: still.shift(80)))
     long, suspect = bench.job("long"), bench.job()
     assert bench.run(message(suspect, receives=2), message(long), context=Context(120)) == []
     assert (bench.status(long), bench.status(suspect), bench.calls) == (names.COMPLETED, names.PENDING, 0)
@@ -140,11 +149,11 @@ def test_batch_13_a_suspect_that_comes_too_late_in_its_batch_goes_back(
 
 
 def test_batch_13_a_second_call_that_could_not_end_in_time_is_not_started(
-    bench: Bench, cloud: Cloud, travel: time_machine.Traveller
+    bench: Bench, cloud: Cloud, still: time_machine.Traveller
 ):
     def twice(task_input: Any, ctx: Any) -> dict[str, Any]:
         ctx.model.ask("one")
-        travel.shift(80)
+        still.shift(80)
         ctx.model.ask("two")
         return {}
 

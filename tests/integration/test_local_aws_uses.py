@@ -94,8 +94,11 @@ def played(toy: Toy, name: str, uses: Path) -> Record:
         sqs.send_message(QueueUrl=runtime.outputs["Queue"], MessageBody="{}")
         letters = {"QueueUrl": runtime.outputs["Letters"], "WaitTimeSeconds": 1}
         eventually(lambda: sqs.receive_message(**letters).get("Messages"))
-        deleted = Permission("work", "sqs:DeleteMessage", "{Queue}")
-        eventually(lambda: not uses.exists() or deleted in read(uses).used)
+        last = {
+            Permission("work", "sqs:DeleteMessage", "{Queue}"),
+            Permission("follow", "sqs:SendMessage", "{Letters}"),
+        }
+        eventually(lambda: not uses.exists() or last <= read(uses).used)
         runtime.sources.schedules.run("work")
         sqs.close()
         return read(uses) if uses.exists() else Record()

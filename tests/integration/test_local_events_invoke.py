@@ -31,7 +31,8 @@ def handler(event, context):
 # Invokes whom the event names, and says what came of it.
 CALLER = """
 import boto3, json
-client = boto3.client("lambda")
+from botocore.config import Config
+client = boto3.client("lambda", config=Config(read_timeout=900))
 
 def handler(event, context):
     try:
@@ -43,7 +44,8 @@ def handler(event, context):
 # Goes on by invoking itself, as often as the event says.
 AGAIN = """
 import boto3, json, os
-client = boto3.client("lambda")
+from botocore.config import Config
+client = boto3.client("lambda", config=Config(read_timeout=900, retries={"total_max_attempts": 1}))
 
 def handler(event, context):
     if event["left"]:
@@ -62,9 +64,9 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
     toy = Toy(folder)
     toy.queue("Letters", VisibilityTimeout=0)
     notes = {"NOTES": str(folder / "notes")}
-    toy.function("echo", ECHO, environment=notes)
+    toy.function("echo", ECHO, environment=notes, Timeout=900)
     toy.function("forbidden", ECHO, environment=notes)
-    toy.function("caller", CALLER)
+    toy.function("caller", CALLER, Timeout=900)
     toy.resources["Narrow"] = {
         "Type": "AWS::IAM::Role",
         "Properties": {
@@ -73,8 +75,8 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
         },
     }
     toy.resources["Caller"]["Properties"]["Role"] = {"Fn::GetAtt": ["Narrow", "Arn"]}
-    toy.function("looping", AGAIN, ReservedConcurrentExecutions=40, Timeout=60)
-    toy.function("redrive", AGAIN, RecursiveLoop="Allow", Timeout=60)
+    toy.function("looping", AGAIN, ReservedConcurrentExecutions=40, Timeout=900)
+    toy.function("redrive", AGAIN, RecursiveLoop="Allow", Timeout=900)
     for role in ("echo", "looping"):
         toy.resources[f"{role.title()}Config"] = {
             "Type": "AWS::Lambda::EventInvokeConfig",
@@ -103,7 +105,7 @@ def lambda_client(runtime: Runtime, key: str) -> Any:
         region_name="us-east-1",
         aws_access_key_id=key,
         aws_secret_access_key="secret",
-        config=Config(retries={"total_max_attempts": 1}),
+        config=Config(retries={"total_max_attempts": 1}, connect_timeout=60, read_timeout=900),
     )
 
 
@@ -241,10 +243,10 @@ def test_event_that_fails_is_retried_as_configured_and_then_reported(runtime, ap
     letters(runtime)
     api.invoke(FunctionName=name(runtime, "echo"), InvocationType="Event", Payload=b'{"fail": true}')
     eventually(lambda: len(failures(runtime)) == 1)
-    eventually(lambda: not runtime.functions.running("echo"))
-    runtime.clock.advance(61)
+    with runtime.functions.at_rest(60):
+        runtime.clock.advance(61)
     eventually(lambda: len(failures(runtime)) == 2)
-    (letter,) = eventually(lambda: letters(runtime), 60)
+    (letter,) = eventually(lambda: letters(runtime))
     assert letter["requestContext"]["condition"] == "RetriesExhausted"
     assert letter["requestPayload"] == {"fail": True}
     assert letter["requestContext"]["functionArn"].startswith(arn(runtime, "echo"))
@@ -337,15 +339,16 @@ def test_function_that_goes_on_by_itself_is_stopped_after_16_rounds_and_its_even
     letters(runtime)
     payload = json.dumps({"left": 30, "kind": "Event"})
     api.invoke(FunctionName=name(runtime, "looping"), InvocationType="Event", Payload=payload)
-    (letter,) = eventually(lambda: letters(runtime), 60)
+    (letter,) = eventually(lambda: letters(runtime), 240)
     assert letter["requestPayload"]["left"] == 30 - 16
+    eventually(lambda: not runtime.functions.running("looping"))  # the last has written the letter's cause, and ends
     assert ran(runtime, "looping") == 16
 
 
 def test_function_that_may_loop_goes_on(runtime, api):
     payload = json.dumps({"left": 20, "kind": "Event"})
     api.invoke(FunctionName=name(runtime, "redrive"), InvocationType="Event", Payload=payload)
-    eventually(lambda: ran(runtime, "redrive") == 21, 60)
+    eventually(lambda: ran(runtime, "redrive") == 21, 240)
 
 
 def test_call_that_closes_a_loop_is_refused_to_who_waits_for_it(runtime, api):

@@ -36,7 +36,7 @@ def toy_of(folder: Path, *roles: str) -> Toy:
 
 
 def seen(runtime: Runtime, role: str) -> list[str]:
-    return [key for one in runtime.functions.history if one.function == role and one.ok for key in one.result]
+    return [key for one in list(runtime.functions.history) if one.function == role and one.ok for key in one.result]
 
 
 def test_each_goes_its_own_way(tmp_path):
@@ -63,8 +63,10 @@ def test_each_goes_its_own_way(tmp_path):
         first.disable()
         # the stream keeps what the slower one has still to read
         assert int(first.done_up_to or 0) < int(second.done_up_to or 0)
+        assert (first.describe()["busy"], second.describe()["busy"]) == (False, True)
         runtime.functions.resume("second")
         eventually(lambda: seen(runtime, "second") == ["chunk#1", "chunk#2", "chunk#3"])
+        eventually(lambda: not second.describe()["busy"])
         table.close()
 
 

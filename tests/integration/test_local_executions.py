@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -11,11 +12,23 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from local.executions import interpreter
 from local.executions.limits import DATA_BYTES
 from local.faults import Fault
 from local.runtime import Runtime
 from tests.integration.local_aws import error_code
-from tests.integration.local_machines import BRANCHES, Scene, toys
+from tests.integration.local_machines import (
+    BRANCHES,
+    FUNCTION_S,
+    HASTY_S,
+    LONGEST_RETRY_S,
+    MACHINE_S,
+    RETRY_S,
+    STATE_S,
+    WAIT_S,
+    Scene,
+    toys,
+)
 from tests.integration.local_toys import eventually, request
 
 
@@ -36,14 +49,15 @@ def calm(scene: Scene) -> Iterator[None]:
     scene.runtime.executions.heed_events()
     for execution in scene.runtime.executions.all():
         scene.runtime.executions.stop(execution.name)
+    functions = scene.runtime.functions
+    for environment in map(functions.environment_of, functions.running("work")):
+        if environment is not None:
+            environment.kill("crash")
+    eventually(lambda: not functions.running())
 
 
 def kinds(execution: Any) -> list[str]:
     return [event["type"] for event in execution.history()]
-
-
-def has_failed(execution: Any, times: int) -> bool:
-    return kinds(execution).count("LambdaFunctionFailed") == times
 
 
 # --- tasks -------------------------------------------------------------------------------------------------------
@@ -66,8 +80,8 @@ def test_error_of_a_function_has_its_own_name(scene: Scene, machine: str, step: 
     execution = scene.start(machine, {"alone": [step]})
     tries = 3 if machine == "Single" else 1
     for number in range(1, tries + 1):
-        scene.until_called(execution, times=number, skipping_s=31)
-        scene.runtime.clock.advance(21 if step == "hang" else 0)
+        scene.until_called(execution, times=number, skipping_s=LONGEST_RETRY_S + 1)
+        scene.runtime.clock.advance(FUNCTION_S + 1 if step == "hang" else 0)
     scene.ended(execution)
     assert (execution.status, execution.error) == ("FAILED", error)
     assert json.loads(execution.cause or "")["errorType"] == error
@@ -78,7 +92,7 @@ def test_fault_at_the_functions_start_is_a_throttle(scene: Scene) -> None:
     execution_name = "throttled"
     fault = Fault("work", "throttle", "before", times=2, service="handler", job_id=execution_name)
     scene.runtime.faults.add(fault)
-    execution = scene.ended(scene.start("Single", name=execution_name), skipping_s=2)
+    execution = scene.ended(scene.start("Single", name=execution_name), skipping_s=20)
     assert execution.status == "SUCCEEDED"
     assert fault.fired == 2
     assert scene.calls(execution) == 1
@@ -88,25 +102,51 @@ def test_fault_at_the_functions_start_is_a_throttle(scene: Scene) -> None:
     assert failures == ["Lambda.TooManyRequestsException"] * 2
 
 
+def since(scene: Scene, execution: Any, number: int) -> list[float]:
+    """When it has failed, but for the first `number` times."""
+    return scene.moments(execution, "LambdaFunctionFailed")[number:]
+
+
 def test_retry_is_a_transition_and_waits_as_long_as_it_says(scene: Scene) -> None:
     execution = scene.start("Single", {"alone": ["fail", "fail", "answer"]})
-    waited = [29.0, 2.0, 59.0, 2.0]  # 30 s, then 90, of which no more than 60 are allowed
-    for calls, seconds in zip((1, 1, 2, 2), waited, strict=True):
-        scene.until_called(execution, times=calls)
-        eventually(partial(has_failed, execution, calls))
-        assert scene.calls(execution) == calls
-        scene.runtime.clock.advance(seconds)
+    pauses = [RETRY_S, LONGEST_RETRY_S]  # the second would be three times as long as the first, which is too long
+    for number, pause_s in enumerate(pauses):
+        (failed_s,) = eventually(partial(since, scene, execution, number))
+        scene.skip_to(failed_s + pause_s - 10)
+        time.sleep(0.1)  # for one that would not wait so long
+        scene.skip_to(failed_s + pause_s + 1)
     scene.ended(execution)
     assert execution.status == "SUCCEEDED"
     assert execution.transitions == 4
-    assert (execution.stopped_s or 0) - execution.started_s >= 90
+    failed, begun = (scene.moments(execution, f"LambdaFunction{kind}") for kind in ("Failed", "Scheduled"))
+    assert all(next_s - end_s >= pause_s for next_s, end_s, pause_s in zip(begun[1:], failed, pauses, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("machine", "event", "seconds"),
+    [("Single", "LambdaFunctionFailed", RETRY_S + 1), ("Slow", "WaitStateEntered", WAIT_S + 1)],
+)
+def test_a_wait_counts_from_the_event_before_it(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, machine: str, event: str, seconds: float
+) -> None:
+    """Who sees that event may skip the clock before the execution's own thread has come to its wait."""
+    add = interpreter.History.add_event
+
+    def seen_at_once(history: Any, context: Any, event_type: Any, *more: Any, **named: Any) -> int:
+        number = add(history, context, event_type, *more, **named)
+        if event_type.value == event:
+            scene.runtime.clock.advance(seconds)
+        return number
+
+    monkeypatch.setattr(interpreter.History, "add_event", seen_at_once)
+    assert scene.ended(scene.start(machine, {"alone": ["fail", "answer"]})).status == "SUCCEEDED"
 
 
 def test_a_functions_own_timeout_comes_before_that_of_its_state(scene: Scene) -> None:
     execution = scene.start("Single", {"alone": ["hang", "answer"]})
     scene.until_called(execution)
-    scene.runtime.clock.advance(150)  # past both: 20 s and 100 s
-    scene.ended(execution, skipping_s=31)
+    scene.runtime.clock.advance(STATE_S + FUNCTION_S)  # past both
+    scene.ended(execution, skipping_s=RETRY_S + 1)
     failed = [one for one in execution.history() if one["type"] == "LambdaFunctionFailed"]
     assert [one["lambdaFunctionFailedEventDetails"]["error"] for one in failed] == ["Sandbox.Timedout"]
     assert execution.status == "SUCCEEDED"
@@ -115,10 +155,10 @@ def test_a_functions_own_timeout_comes_before_that_of_its_state(scene: Scene) ->
 def test_a_state_that_times_out_is_tried_again(scene: Scene) -> None:
     execution = scene.start("Hasty", {"alone": [{"wait_for": "never"}, "answer"]})
     scene.until_called(execution)
-    scene.runtime.clock.advance(11)
+    scene.runtime.clock.advance(HASTY_S + 1)
     eventually(lambda: "LambdaFunctionTimedOut" in kinds(execution))
     assert scene.runtime.functions.running("work"), "the function has time left, and goes on"
-    scene.until_called(execution, times=2, skipping_s=31)
+    scene.until_called(execution, times=2, skipping_s=RETRY_S + 1)
     assert scene.ended(execution).status == "SUCCEEDED"
     assert execution.transitions == 3
     eventually(lambda: not scene.runtime.functions.running("work"))
@@ -127,11 +167,11 @@ def test_a_state_that_times_out_is_tried_again(scene: Scene) -> None:
 def test_a_frozen_function_outlives_its_state(scene: Scene) -> None:
     scene.runtime.faults.add(Fault("work", "freeze", "before", service="handler", job_id="frozen"))
     execution = scene.start("Single", name="frozen")
-    eventually(lambda: any(one["fired"] for one in scene.runtime.faults.describe()))
-    scene.runtime.clock.advance(101)
+    functions = scene.runtime.functions
+    eventually(lambda: [one for one in map(functions.environment_of, functions.running("work")) if one and one.frozen])
+    scene.runtime.clock.advance(STATE_S + 1)
     eventually(lambda: "LambdaFunctionTimedOut" in kinds(execution))
-    assert scene.ended(execution, skipping_s=31).status == "SUCCEEDED"
-    request("POST", f"{scene.runtime.api}/_local/kill", {"function": "work"})
+    assert scene.ended(execution, skipping_s=RETRY_S + 1).status == "SUCCEEDED"
 
 
 # --- side by side ------------------------------------------------------------------------------------------------
@@ -153,7 +193,7 @@ def test_branches_run_at_the_same_time(scene: Scene) -> None:
 
 def test_a_branch_that_fails_is_left_out_and_the_others_stay(scene: Scene) -> None:
     execution = scene.start("Fan", {"two": ["fail"]})
-    scene.ended(execution, skipping_s=70)
+    scene.ended(execution, skipping_s=LONGEST_RETRY_S + 1)
     assert execution.status == "SUCCEEDED"
     assert [scene.calls(execution, one) for one in (*BRANCHES, "c")] == [1, 3, 1, 1]
     assert "two: left out" in execution.entered()
@@ -203,22 +243,24 @@ def test_stopping_what_has_ended_changes_nothing(scene: Scene) -> None:
 def test_an_execution_that_takes_too_long_ends_at_its_time(scene: Scene) -> None:
     execution = scene.start("Single", {"alone": ["fail"]})
     eventually(lambda: "LambdaFunctionFailed" in kinds(execution))
-    scene.runtime.clock.advance(5_000)
+    scene.runtime.clock.advance(10 * MACHINE_S)
     scene.ended(execution)
     assert execution.status == "TIMED_OUT"
-    assert execution.stopped_s == pytest.approx(execution.started_s + 600, abs=0.01)
+    assert execution.stopped_s == pytest.approx(execution.started_s + MACHINE_S, abs=0.01)
     assert kinds(execution)[-1] == "ExecutionTimedOut"
     assert scene.calls(execution) == 1
 
 
 def test_a_wait_passes_with_the_clock(scene: Scene) -> None:
     execution = scene.start("Slow")
-    eventually(lambda: "WaitStateEntered" in kinds(execution))
-    scene.runtime.clock.advance(3_590)
-    assert execution.running
-    scene.runtime.clock.advance(11)
+    (entered_s,) = eventually(lambda: scene.moments(execution, "WaitStateEntered"))
+    scene.skip_to(entered_s + WAIT_S - 10)
+    time.sleep(0.1)  # for one that would not wait so long
+    scene.skip_to(entered_s + WAIT_S + 1)
     assert scene.ended(execution).status == "SUCCEEDED"
     assert execution.transitions == 3
+    (left_s,) = scene.moments(execution, "WaitStateExited")
+    assert left_s - entered_s >= WAIT_S
 
 
 def test_a_stopped_runtime_leaves_no_thread(tmp_path_factory: pytest.TempPathFactory, scene: Scene) -> None:
@@ -263,7 +305,6 @@ def test_many_starts_at_once_are_one_execution(scene: Scene) -> None:
     assert answers == [scene.runtime.executions.find("race").arn] * 5
     scene.until_called(scene.runtime.executions.find("race"))
     assert scene.calls(scene.runtime.executions.find("race")) == 1
-    request("POST", f"{scene.runtime.api}/_local/kill", {"function": "work"})
 
 
 def test_without_a_name_it_gets_one(scene: Scene) -> None:
@@ -344,7 +385,6 @@ def test_a_rule_tells_its_function_of_a_bad_end(scene: Scene) -> None:
     assert detail["startDate"] == round(execution.started_s * 1000)
     assert detail["stopDate"] == round((execution.stopped_s or 0) * 1000)
     assert (detail["input"], detail["output"]) == (execution.input, None)
-    request("POST", f"{scene.runtime.api}/_local/kill", {"function": "work"})
 
 
 def test_a_rule_hears_nothing_of_what_its_pattern_leaves_out(scene: Scene) -> None:
@@ -354,10 +394,9 @@ def test_a_rule_hears_nothing_of_what_its_pattern_leaves_out(scene: Scene) -> No
     watched = scene.start("Single", {"alone": ["hang"]})
     scene.runtime.executions.stop(watched.name)
     eventually(lambda: scene.heard(watched))
-    told = {event["detail"]["stateMachineArn"] for event in _all_heard(scene)}
+    told = {event["detail"]["stateMachineArn"] for event in scene.all_heard()}
     assert told == {scene.arn("Single")}
-    assert {event["detail"]["status"] for event in _all_heard(scene)} <= {"ABORTED", "FAILED", "TIMED_OUT"}
-    request("POST", f"{scene.runtime.api}/_local/kill", {"function": "work"})
+    assert {event["detail"]["status"] for event in scene.all_heard()} <= {"ABORTED", "FAILED", "TIMED_OUT"}
 
 
 def test_events_can_be_lost(scene: Scene) -> None:
@@ -368,7 +407,6 @@ def test_events_can_be_lost(scene: Scene) -> None:
     eventually(lambda: scene.heard(scene.runtime.executions.find("lost-two")))
     assert scene.heard(scene.runtime.executions.find("lost-one")) == []
     assert [event["detail"]["name"] for event in scene.runtime.executions.lost_events] == ["lost-one"]
-    request("POST", f"{scene.runtime.api}/_local/kill", {"function": "work"})
 
 
 def test_a_queue_hears_and_what_reaches_nobody_lies_among_the_letters(scene: Scene) -> None:
@@ -415,10 +453,6 @@ def test_controls_show_and_stop_executions(scene: Scene) -> None:
     assert request("POST", f"{controls}/events", {"lose": 0}).status == 400
     assert request("POST", f"{controls}/events", {}).json == {"lost": []}
     assert request("DELETE", f"{controls}/events").status == 200
-
-
-def _all_heard(scene: Scene) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (scene.notes / "heard").read_text().splitlines()]
 
 
 def _received(scene: Scene, queue: str) -> list[dict[str, Any]]:

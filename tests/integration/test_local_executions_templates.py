@@ -276,7 +276,7 @@ def test_stopping_the_runtime_ends_every_execution_and_its_threads(tmp_path: Pat
         eventually(lambda: len(runtime.functions.running("work")) >= 2)
         states.close()
         told = runtime.executions.all()
-    assert set(threading.enumerate()) <= before
+    eventually(lambda: set(threading.enumerate()) <= before)
     assert {one.status for one in told} == {"RUNNING"}, "the runtime is gone: that says nothing about them"
 
 

@@ -54,7 +54,9 @@ class Minutes:
 
 @pytest.fixture
 def clock() -> Iterator[VirtualClock]:
+    """At the beginning of a minute: none ends while a test works."""
     with VirtualClock() as running:
+        running.advance(61 - running.now().timestamp() % 60)
         yield running
 
 

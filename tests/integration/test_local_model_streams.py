@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,7 +16,8 @@ from botocore.exceptions import EventStreamError
 from urllib3.exceptions import ProtocolError
 
 from local.model.server import ModelServer
-from tests.integration.test_local_model_server import CALL, LITE, SteppedClock, bedrock_client, control, eventually
+from tests.integration.local_toys import eventually
+from tests.integration.test_local_model_server import CALL, LITE, SteppedClock, bedrock_client, control, new_threads
 
 DELTAS = ["Hel", "lo \U0001f600", " ", "there"]
 
@@ -104,13 +105,15 @@ def test_frames_come_at_their_pace_by_the_given_clock() -> None:
         server.script.replace([{"deltas": DELTAS, "frame_s": 60}])
         seen: list[str] = []
         reading = pool.submit(lambda: seen.extend(kind for kind, _ in events(client)))
-        for number in range(1, 9):
-            eventually(lambda number=number: len(seen) == number)
+        for number in range(1, 8):
+            eventually(partial(lambda wanted: len(seen) == wanted, number))
+            clock.until_waited_for()
             clock.time += timedelta(seconds=59)
-            time.sleep(0.05)
+            clock.until_waited_for()
             assert len(seen) == number
             clock.time += timedelta(seconds=1)
-        reading.result(5)
+        reading.result(60)
+        assert len(seen) == 8
         client.close()
 
 
@@ -124,14 +127,14 @@ def test_the_first_frame_does_not_wait(server: ModelServer, bedrock: Any) -> Non
 
 
 def test_a_client_that_hangs_up_in_mid_stream_frees_its_thread(server: ModelServer) -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())
     client = bedrock_client(server.url)
     server.script.replace([{"deltas": DELTAS, "frame_s": 3_600}])
     stream = client.converse_stream(modelId=LITE, messages=[{"role": "user", "content": [{"text": CALL}]}])["stream"]
     next(iter(stream))
     stream.close()
     client.close()
-    eventually(lambda: threading.active_count() <= before)
+    eventually(lambda: not new_threads(before))
 
 
 @pytest.mark.parametrize(

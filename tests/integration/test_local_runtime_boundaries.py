@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from local.aws.calls import Call, Caller, Response
+from local.aws.streams import StreamReader
 from local.faults import BadRequestError, Fault, Faults
 from local.runtime import Runtime
-from tests.integration.local_boundaries import Stage, toys
+from tests.integration.local_boundaries import DEADLINE_S, HIDDEN_S, Stage, toys
 from tests.integration.local_toys import eventually, request
 
 
@@ -28,6 +29,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 @pytest.fixture
 def stage(running: Stage) -> Iterator[Stage]:
+    until_read(running)
     running.runtime.functions.history.clear()
     running.job = f"job-{uuid.uuid4().hex}"
     yield running
@@ -35,6 +37,19 @@ def stage(running: Stage) -> Iterator[Stage]:
     for environment in running.standing():
         environment.kill("crash")
     running.empty()
+
+
+def until_read(stage: Stage) -> None:
+    """Until the stream has nothing left that the function has not had, of this test and those before it."""
+    stream = StreamReader(stage.runtime.outputs["Source"])
+    eventually(lambda: stage.records() >= int(stream.latest()))
+    stage.until_idle()
+
+
+def until_shown_again(stage: Stage) -> None:
+    """Until the queue delivers once more what nobody has deleted; what is under way is not cut off."""
+    with stage.runtime.functions.at_rest(60):
+        stage.runtime.clock.advance(HIDDEN_S + 1)
 
 
 # --- an invocation that ends before its handler begins, or after it has returned -------------------------------------
@@ -46,7 +61,7 @@ def test_an_invocation_that_crashes_at_a_boundary_is_repeated_by_its_queue(stage
     stage.send()
     eventually(lambda: stage.ended("work") == ["crash"])
     assert (len(stage.noted("work")), fault.fired) == (runs - 1, 1)
-    stage.runtime.clock.advance(31)
+    until_shown_again(stage)
     stage.until_noted("work", runs)
     eventually(lambda: stage.depth() == 0)
     assert stage.ended("work") == ["crash", ""]
@@ -60,12 +75,12 @@ def test_an_invocation_that_times_out_at_a_boundary_stands_until_its_deadline(
     stage.send()
     stage.frozen("work")
     assert len(stage.noted("work")) == runs
-    stage.runtime.clock.advance(4)
+    stage.runtime.clock.advance(DEADLINE_S - 60)
     assert stage.runtime.functions.running("work")
-    stage.runtime.clock.advance(2)
+    stage.runtime.clock.advance(61)
     eventually(lambda: stage.ended("work") == ["timeout"])
     assert len(stage.noted("work")) == runs
-    stage.runtime.clock.advance(31)
+    until_shown_again(stage)
     stage.until_noted("work", runs + 1)
 
 
@@ -88,8 +103,9 @@ def test_a_throttled_queue_gets_its_message_back(stage: Stage) -> None:
     stage.send()
     eventually(lambda: fault.spent)
     assert stage.depth() == 1
-    stage.runtime.clock.advance(31)
+    until_shown_again(stage)
     stage.until_noted("work", 1)
+    eventually(lambda: stage.depth() == 0)
     assert stage.ended("work") == [""]
 
 
@@ -191,7 +207,7 @@ def test_a_late_delivery_that_stands_still_is_not_waited_for(stage: Stage) -> No
     running = stage.frozen("accept").running
     assert running is not None
     assert stage.runtime.faults.is_late(running.request_id)
-    stage.runtime.clock.advance(6)
+    stage.runtime.clock.advance(DEADLINE_S + 1)
     eventually(lambda: stage.ended("accept") == ["", "timeout"])
     eventually(lambda: not stage.runtime.faults.is_late(running.request_id))
 
@@ -260,7 +276,7 @@ def test_ghosts_come_in_their_order_and_feed_the_stream(stage: Stage) -> None:
     stage.ask()
     eventually(lambda: stage.noted("dispatch"))
     stage.dynamodb.delete_item(TableName=stage.runtime.outputs["Source"], Key={"pk": {"S": stage.job}})
-    stage.until_idle()
+    until_read(stage)
     before = stage.records()
     assert stage.runtime.faults.haunt() == 2
     row = stage.row()
@@ -385,7 +401,7 @@ def test_a_call_of_a_frozen_process_arrives_or_is_answered_when_it_is_thawed(
     stage.strike("accept", "freeze", when, operation="UpdateItem")
     answers = asked(stage.ask)
     environment = stage.frozen("accept")
-    stage.runtime.clock.advance(60)  # long after its deadline
+    stage.runtime.clock.advance(DEADLINE_S + 1)  # long after its deadline
     assert stage.runtime.functions.running("accept")
     assert ("seen" in (stage.row() or {})) is seen
     assert not answers
@@ -409,7 +425,7 @@ def test_a_handler_that_is_frozen_at_its_boundary_goes_on_when_it_is_thawed(stag
     stage.at_handler("accept", "freeze", when)
     answers = asked(stage.ask)
     environment = stage.frozen("accept")
-    stage.runtime.clock.advance(60)
+    stage.runtime.clock.advance(DEADLINE_S + 1)
     assert (len(stage.noted("accept")), answers) == (runs, [])
     environment.thaw()
     eventually(lambda: answers)

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+from local.compute.invocation import Invocation
+from local.events.messages import Message
+from local.events.queues import QueueMapping
+from local.events.sources import client
+from local.faults import Fault
 from local.runtime import Runtime
 from tests.integration.local_toys import Reply, Toy, eventually, request
 
 HANDLER = """
-import boto3, os, time
+import boto3, json, os, time
 
 def handler(event, context):
-    if event.get("sleep"):
-        time.sleep(event["sleep"])
+    if "Records" in event:
+        event = json.loads(event["Records"][0]["body"])
+    while event.get("until") and not os.path.exists(event["until"]):
+        time.sleep(0.02)
     if event.get("fail"):
         raise ValueError(event["part"])
     if event.get("write"):
@@ -30,19 +40,40 @@ PARTS = ("stuck", "sources", "drift")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
     toy = Toy(tmp_path_factory.mktemp("controls"))
     toy.table("Table")
-    toy.queue("Queue")
-    toy.function("work", HANDLER, environment={"TABLE": {"Ref": "Table"}})
-    toy.function("timed", HANDLER, environment={"TABLE": {"Ref": "Table"}})
+    toy.queue("Queue", VisibilityTimeout=200)
+    toy.function("work", HANDLER, environment={"TABLE": {"Ref": "Table"}}, Timeout=200)
+    toy.function("timed", HANDLER, environment={"TABLE": {"Ref": "Table"}}, Timeout=200)
     toy.mapping("work", "Queue")
     toy.schedule("timed", "rate(1 day)", {"write": True})
-    toy.function("sweep", HANDLER)
+    toy.function("sweep", HANDLER, Timeout=200)
     for part in PARTS:
         toy.schedule("sweep", "rate(2 days)", {"part": part}, f"Sweep{part.title()}")
-    toy.function("broken", HANDLER)
+    toy.function("broken", HANDLER, Timeout=200)
     for part, fails in (("a", False), ("b", True), ("c", False)):
         toy.schedule("broken", "rate(300 days)", {"part": part, "fail": fails}, f"Broken{part.upper()}")
     with Runtime(assembly=toy.write(), code=toy.code, write_log=lambda *_: None) as runtime:
         yield runtime
+
+
+@pytest.fixture(autouse=True)
+def _at_rest(runtime: Runtime) -> Iterator[None]:
+    """Nothing that a test has begun goes on in the next one."""
+    yield
+    with runtime.functions.at_rest(60) as at_rest:
+        assert at_rest
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """A file that `until` waits for."""
+    return tmp_path / "open"
+
+
+def begun(runtime: Runtime, gate: Path) -> str:
+    """The request id of an invocation that is under way until the gate is there."""
+    threading.Thread(target=runtime.functions.invoke, args=("work", {"until": str(gate)}), daemon=True).start()
+    (request_id,) = eventually(lambda: runtime.functions.running("work"))
+    return request_id
 
 
 def control(runtime: Runtime, method: str, name: str, body: object = None, **headers: str) -> Reply:
@@ -64,25 +95,81 @@ def test_clock_refuses_what_is_no_skip(runtime, seconds):
     assert "advance_seconds" in answer.json["message"]
 
 
-def test_a_patient_skip_of_the_clock_falls_between_invocations(runtime):
+@contextmanager
+def patient_skip(runtime: Runtime) -> Iterator[Future[Reply]]:
+    """By an hour, which has been asked for and waits until nothing is under way."""
+    with ThreadPoolExecutor(1) as pool:
+        skip = pool.submit(control, runtime, "POST", "clock", {"advance_seconds": 3600, "patience_s": 60})
+        eventually(lambda: runtime.functions._pools["work"]._held)
+        yield skip
+        assert skip.result(120).json["at_rest"] is True
+
+
+def test_a_patient_skip_of_the_clock_falls_between_invocations(runtime, gate):
     """What is under way ends before it, what would begin begins after it: nobody meets a deadline."""
     before = runtime.clock.now().timestamp()
-    threading.Thread(target=runtime.functions.invoke, args=("work", {"sleep": 0.5}), daemon=True).start()
-    (request_id,) = eventually(lambda: runtime.functions.running("work"))
-    answer = control(runtime, "POST", "clock", {"advance_seconds": 3600, "patience_s": 20})
-    assert answer.json["at_rest"] is True
+    request_id = begun(runtime, gate)
+    with patient_skip(runtime):
+        gate.touch()
     (outcome,) = [one for one in runtime.functions.history if one.request_id == request_id]
     assert outcome.ok
     assert outcome.result - before < 3600
     assert runtime.functions.invoke("work", {}).result - before >= 3600
 
 
-def test_a_patient_skip_goes_over_who_is_still_under_way_and_says_so(runtime):
-    threading.Thread(target=runtime.functions.invoke, args=("work", {"sleep": 30}), daemon=True).start()
-    (request_id,) = eventually(lambda: runtime.functions.running("work"))
+@pytest.fixture
+def send(runtime: Runtime) -> Iterator[Callable[[Path], None]]:
+    """Have a queue invoke the function, which waits for the gate."""
+    sqs = client("sqs", runtime.aws, "us-east-1")
+    body = '{"until": "%s"}'
+    yield lambda gate: sqs.send_message(QueueUrl=runtime.outputs["Queue"], MessageBody=body % gate)
+    sqs.close()
+
+
+def ended(runtime: Runtime) -> list[Invocation]:
+    return [one for one in list(runtime.functions.history) if one.function == "work"]
+
+
+def test_a_patient_skip_waits_until_what_a_queue_has_delivered_is_deleted(runtime, gate, send, monkeypatch):
+    """Else the skip shows it again, and it is delivered twice."""
+    (mapping,) = [one for one in runtime.sources.mappings if isinstance(one, QueueMapping)]
+    delete, deleting, go_on = mapping._delete, threading.Event(), threading.Event()
+
+    def slowly(messages: list[Message]) -> None:
+        if messages:
+            deleting.set()
+            go_on.wait(60)
+        delete(messages)
+
+    monkeypatch.setattr(mapping, "_delete", slowly)
+    runtime.functions.history.clear()
+    gate.touch()
+    send(gate)
+    assert deleting.wait(60)
+    with patient_skip(runtime) as skip:
+        assert not wait([skip], 0.2).done
+        go_on.set()
+    eventually(lambda: not mapping._invoking)
+    assert len(ended(runtime)) == 1
+
+
+def test_a_patient_skip_comes_after_the_duplicate_of_what_is_under_way(runtime, gate, send):
+    runtime.functions.history.clear()
+    runtime.faults.add(Fault("work", "duplicate", "after", service="handler"))
+    before = runtime.clock.now().timestamp()
+    send(gate)
+    eventually(lambda: runtime.functions.running("work"))
+    with patient_skip(runtime):
+        gate.touch()
+    assert [one.ok and one.result - before < 3600 for one in ended(runtime)] == [True, True]
+
+
+def test_a_patient_skip_goes_over_who_is_still_under_way_and_says_so(runtime, gate):
+    request_id = begun(runtime, gate)
     answer = control(runtime, "POST", "clock", {"advance_seconds": 3600, "patience_s": 1})
     assert answer.json["at_rest"] is False
-    eventually(lambda: [one for one in runtime.functions.history if one.request_id == request_id and one.timed_out])
+    history = runtime.functions.history
+    eventually(lambda: [one for one in list(history) if one.request_id == request_id and one.timed_out])
 
 
 def test_paused_function_waits_for_resume(runtime):
@@ -116,6 +203,17 @@ def test_invocations_are_listed_with_what_came_of_them(runtime):
     outcome = runtime.functions.invoke("work", {})
     (listed,) = control(runtime, "GET", "invocations").json["invocations"]
     assert (listed["function"], listed["request_id"], listed["ok"]) == ("work", outcome.request_id, True)
+
+
+def test_a_mapping_is_busy_with_what_it_has_delivered(runtime, gate, send):
+    def busy() -> bool:
+        return bool(control(runtime, "GET", "mappings").json["mappings"][0]["busy"])
+
+    eventually(lambda: not busy())
+    send(gate)
+    eventually(busy)
+    gate.touch()
+    eventually(lambda: not busy())
 
 
 def test_mappings_are_switched_off_and_on(runtime):
@@ -184,27 +282,29 @@ def test_schedule_that_is_not_there_is_a_400(runtime, wanted):
 
 
 def test_schedules_are_listed_with_their_input(runtime):
-    listed = control(runtime, "GET", "schedules").json["schedules"]
-    drift = next(one for one in listed if one["schedule"] == "SweepDrift")
-    assert (drift["function"], json.loads(drift["input"]), drift["enabled"]) == ("sweep", {"part": "drift"}, True)
-    assert drift["due"] > runtime.clock.now().isoformat()
+    def drift() -> dict[str, object]:
+        listed = control(runtime, "GET", "schedules").json["schedules"]
+        return dict(next(one for one in listed if one["schedule"] == "SweepDrift"))
+
+    told = drift()
+    assert (told["function"], json.loads(str(told["input"])), told["enabled"]) == ("sweep", {"part": "drift"}, True)
+    eventually(lambda: str(drift()["due"]) > runtime.clock.now().isoformat())
 
 
-def test_invocation_is_frozen_and_thawed(runtime):
-    threading.Thread(target=runtime.functions.invoke, args=("work", {"sleep": 0.3}), daemon=True).start()
-    (request_id,) = eventually(lambda: runtime.functions.running("work"))
+def test_invocation_is_frozen_and_thawed(runtime, gate):
+    request_id = begun(runtime, gate)
     assert control(runtime, "POST", "freeze", {"request_id": request_id}).json == {"frozen": 1}
     control(runtime, "POST", "clock", {"advance_seconds": 600})
     assert runtime.functions.running("work") == [request_id]
     assert control(runtime, "POST", "thaw", {"function": "work"}).json == {"thawed": 1}
+    gate.touch()
     eventually(lambda: not runtime.functions.running("work"))
     assert control(runtime, "POST", "thaw", {"request_id": request_id}).status == 400
 
 
-def test_invocation_is_killed_in_the_middle(runtime):
+def test_invocation_is_killed_in_the_middle(runtime, gate):
     control(runtime, "DELETE", "invocations")
-    threading.Thread(target=runtime.functions.invoke, args=("work", {"sleep": 5}), daemon=True).start()
-    eventually(lambda: runtime.functions.running("work"))
+    begun(runtime, gate)
     assert control(runtime, "POST", "kill", {"function": "work"}).json == {"killed": 1}
     (listed,) = eventually(lambda: control(runtime, "GET", "invocations").json["invocations"])
     assert (listed["crashed"], listed["reason"]) == (True, "crash")

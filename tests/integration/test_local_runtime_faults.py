@@ -16,9 +16,9 @@ from local.faults import Fault, Faults
 from local.runtime import Runtime
 from tests.integration.local_toys import Toy, eventually, request
 
-# Makes three writes, and tries to undo the first when one fails.
+# Makes three writes, and tries to undo the first when one fails. Its threads write for as long as they are let.
 WRITE = """
-import boto3, os, threading
+import boto3, itertools, os, threading
 from botocore.config import Config
 table = boto3.client("dynamodb", config=Config(retries={"total_max_attempts": 2}))
 sqs = boto3.client("sqs", config=Config(retries={"total_max_attempts": 1}))
@@ -26,10 +26,14 @@ sqs = boto3.client("sqs", config=Config(retries={"total_max_attempts": 1}))
 def put(name, job):
     table.put_item(TableName=os.environ["TABLE"], Item={"pk": {"S": name}, "job": {"S": job}})
 
+def write(number, job):
+    for count in itertools.count():
+        put(f"{number}-{count}", job)
+
 def handler(event, context):
     job = event["job"]
     count = 4 if event.get("threads") else 0
-    others = [threading.Thread(target=lambda n=n: [put(f"{n}-{i}", job) for i in range(50)]) for n in range(count)]
+    others = [threading.Thread(target=write, args=(n, job)) for n in range(count)]
     for thread in others:
         thread.start()
     try:
@@ -64,7 +68,7 @@ class Stage:
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     toy = Toy(tmp_path_factory.mktemp("faults"))
     toy.table("Table")
-    toy.function("write", WRITE, environment={"TABLE": {"Ref": "Table"}}, Timeout=30)
+    toy.function("write", WRITE, environment={"TABLE": {"Ref": "Table"}}, Timeout=600)
     with Runtime(assembly=toy.write(), code=toy.code, write_log=lambda *_: None) as runtime:
         stage = Stage(runtime)
         yield stage
@@ -96,7 +100,6 @@ def test_crash_stops_every_thread_of_the_invocation(stage):
     stage.fault(service="dynamodb", operation="PutItem", nth=20, when="before", kind="crash")
     assert stage.invoke(threads=True).crashed
     then = stage.items()
-    assert len(then) <= 23  # calls of the other threads that were already being carried out
     eventually(lambda: not stage.runtime.functions.running())
     assert stage.items() == then
 
@@ -134,7 +137,7 @@ def test_call_is_not_answered_before_its_caller_is_gone(kind):
     eventually(lambda: struck)
     assert not answered.wait(0.1)
     gone.set()
-    assert answered.wait(5)
+    assert answered.wait(60)
 
 
 def test_nth_counts_the_matching_calls_of_one_invocation(stage):
@@ -153,9 +156,9 @@ def test_timeout_holds_the_function_until_its_deadline(stage):
     outcomes: list[Invocation] = []
     run(lambda: outcomes.append(stage.invoke()))
     eventually(lambda: stage.items() == {"one", "two"})
-    stage.runtime.clock.advance(20)
+    stage.runtime.clock.advance(300)
     assert stage.runtime.functions.running("write")
-    stage.runtime.clock.advance(11)
+    stage.runtime.clock.advance(301)
     eventually(lambda: outcomes)
     assert (outcomes[0].timed_out, outcomes[0].reason) == (True, "timeout")
     assert stage.items() == {"one", "two"}

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -121,7 +120,7 @@ def test_runtime_leaves_no_thread_and_can_be_started_again_after_a_refusal(tmp_p
         toy.api({"GET /": "echo"})
         with start(toy) as runtime:
             assert request("GET", runtime.api).body == b"old"
-    assert set(threading.enumerate()) == before
+    eventually(lambda: not set(threading.enumerate()) - before)
 
 
 def test_taken_port_is_an_os_error_and_nothing_stays_open(tmp_path):
@@ -181,22 +180,20 @@ def test_command_says_when_it_is_ready_and_ends_cleanly_on_a_signal(number):
         assert ready["management"].startswith(ready["aws"])
         children = _children(process.pid)
         process.send_signal(number)
-        rest, log = process.communicate(timeout=20)
+        rest, log = process.communicate(timeout=300)
         assert (process.returncode, rest) == (0, "")
         assert "ready after" in log
         assert "Traceback" not in log
         assert children
-        ends = time.monotonic() + 10  # whoever inherits the killed ones may take a moment to bury them
-        while left := [pid for pid in children if Path(f"/proc/{pid}").exists()]:
-            assert time.monotonic() < ends, left
-            time.sleep(0.1)
+        # whoever inherits the killed ones may take a moment to bury them
+        eventually(lambda: not [pid for pid in children if Path(f"/proc/{pid}").exists()])
 
 
 def test_taken_port_is_one_line_and_exit_code_2():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         with command("run", "--port", port) as process:
-            output, log = process.communicate(timeout=60)
+            output, log = process.communicate(timeout=300)
     assert (process.returncode, output) == (2, "")
     assert log.count("\n") == 1
     assert port in log
@@ -207,7 +204,7 @@ def test_taken_port_is_one_line_and_exit_code_2():
 )
 def test_wrong_arguments_are_told(arguments):
     with command(*arguments) as process:
-        _, log = process.communicate(timeout=30)
+        _, log = process.communicate(timeout=300)
     assert process.returncode == 2
     assert "usage:" in log
 

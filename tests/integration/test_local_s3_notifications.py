@@ -122,10 +122,10 @@ def test_record_has_the_shape_that_aws_documents(aws):
     made = stack(aws)
     with VirtualClock() as clock:
         clock.advance(7200)
+        before = datetime.now(UTC) - timedelta(milliseconds=1)  # that is how exactly it is told
         answer = put(aws, "uploads/acme/a b+c é~.json")
         (record,) = heard(aws, made)
-        told = datetime.fromisoformat(record["eventTime"])
-        assert abs(told - datetime.now(UTC)) < timedelta(minutes=1)
+        assert before < datetime.fromisoformat(record["eventTime"]) <= datetime.now(UTC)
     assert record["eventTime"].endswith("Z")
     assert {name: record[name] for name in ("eventVersion", "eventSource", "awsRegion", "eventName")} == {
         "eventVersion": "2.1",
@@ -407,8 +407,8 @@ def test_many_uploads_and_releases_at_once_lose_and_double_nothing(aws, made, no
         releasing = pool.submit(release)
         done = [pool.submit(put, aws, f"uploads/{number}") for number in range(60)]
         for one in done:
-            one.result(timeout=30)
+            one.result(timeout=120)
         stop.set()
-        releasing.result(timeout=30)
+        releasing.result(timeout=120)
     notifications.release()
     assert sorted(keys(aws, made), key=int) == [str(number) for number in range(60)]

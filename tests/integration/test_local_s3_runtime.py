@@ -90,8 +90,8 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
 @pytest.fixture(autouse=True)
 def _quiet(runtime: Runtime) -> Iterator[None]:
     runtime.notifications.clear()
-    eventually(lambda: not runtime.functions.running("hear"))
-    runtime.functions.history.clear()
+    with runtime.functions.at_rest(60):
+        runtime.functions.history.clear()
     yield
     runtime.notifications.clear()
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from ops import access
@@ -20,6 +21,7 @@ from tests.integration.scripted_api import Reply, ScriptedApi, gateway, problem
 
 ROOT = Path(__file__).resolve().parents[2]
 REDRIVE = "POST /admin/dead-letters/redrive"
+PATIENCE_S = 120  # for a process that was expected to end
 
 
 @pytest.mark.parametrize(
@@ -110,6 +112,7 @@ def test_without_a_url_it_is_the_local_runtime_or_a_word_what_to_do(
 ) -> None:
     monkeypatch.delenv("NEVERDROP_URL")
     monkeypatch.setattr(access, "LOCAL_RUNTIME", api.url if health else "http://127.0.0.1:1")
+    monkeypatch.setattr(access, "LOOK", httpx.Timeout(PATIENCE_S))
     api.on("GET /jobs", {"jobs": [job()]})
     if health:
         api.on("GET /health", health)
@@ -171,7 +174,7 @@ def test_a_reader_that_has_gone_is_no_trouble(api: ScriptedApi, words: tuple[str
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
-        assert process.wait(30) == 141
+        assert process.wait(PATIENCE_S) == 141
         assert process.stderr.read() == b""
 
 
@@ -183,7 +186,7 @@ def test_ctrl_c_ends_a_command_without_a_word(api: ScriptedApi) -> None:
         assert process.stderr is not None
         assert b"accepted" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(PATIENCE_S) == 130
         assert process.stderr.read() == b""
 
 
@@ -194,7 +197,7 @@ def test_a_narrow_locale_gets_escapes_for_people_and_the_same_json_as_others(api
     said = {}
     for words in (("result", "j1"), ("result", "j1", "--json"), ("status", "j1")):
         with started(api, *words, **narrow) as process:
-            said[words], _ = process.communicate(timeout=30)
+            said[words], _ = process.communicate(timeout=PATIENCE_S)
             assert process.returncode == 0
     assert b'"Gr\\u00fc\\u00dfe \\ud83d\\ude80"' in said["result", "j1"]
     assert b'"Gr\\u00fc\\u00dfe \\ud83d\\ude80"' in said["result", "j1", "--json"]

@@ -62,7 +62,7 @@ def stack(synthesized: Template) -> Iterator[tuple[Stack, str]]:
 def alone(*arguments: str, given: str = "") -> Any:
     """A Python without site-packages, without our environment and without our folder."""
     run = subprocess.run(
-        [sys.executable, "-I", "-S", *arguments], input=given, capture_output=True, text=True, timeout=90,
+        [sys.executable, "-I", "-S", *arguments], input=given, capture_output=True, text=True, timeout=600,
         check=False, cwd="/", env={"PATH": "/usr/bin:/bin"},
     )  # fmt: skip
     assert run.returncode == 0, run.stderr

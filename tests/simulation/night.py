@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -19,12 +18,12 @@ from local.events.schedules import Schedule
 from local.metrics.verdict import ALARM, OK
 from local.runtime import Runtime
 from local.stack.place import ACCOUNT, REGION
+from tests.simulation.resting import moving
 from tests.simulation.stage import Stage
 from tests.simulation.watch import poll
 
 MINUTE_S, HOUR_S = 60, 3_600
 LETTERS = ("Work", "Urgent", "Inbox", "Deliveries", "Dispatch", "Ended", "Sweep", "Redrive")
-_WAKE_S = 0.1  # until who has waited for a time has noticed that it has come
 
 
 class Night(Stage):
@@ -54,8 +53,6 @@ class Night(Stage):
         if self.stubborn:
             self.disable(self.stubborn)
         self.advance(seconds)
-        if self.patient or self._steps():
-            time.sleep(_WAKE_S)
         if self.stubborn:
             tried = self._tries()
             self.enable(self.stubborn)
@@ -67,20 +64,13 @@ class Night(Stage):
 
     def settle(self) -> None:
         """Until nothing moves any more."""
-        poll(lambda: not self._at_work() and not self._at_work(), lambda: f"still at work: {self._at_work()}", 60)
-        while self._steps_on():
-            poll(lambda: not self._at_work() and not self._at_work(), lambda: f"still at work: {self._at_work()}", 60)
+        poll(self._is_settled, lambda: f"still at work: {self._at_work()}")
         self.check_answers()
 
-    def _steps_on(self) -> bool:
-        """Whether an execution does anything by itself: most of the time it waits for a function, or for time."""
-        before = self._steps()
-        if before:
-            time.sleep(_WAKE_S)
-        return before != self._steps() or bool(self._at_work())
-
-    def _steps(self) -> list[tuple[str, int]]:
-        return [(one.name, one.transitions) for one in self.runtime.executions.all() if one.running]
+    def _is_settled(self) -> bool:
+        """As `_is_quiet`."""
+        ended = self.last_ended()
+        return not self._at_work() and not self._at_work() and self.last_ended() is ended
 
     def _at_work(self) -> list[str]:
         now = self.runtime.clock.now()
@@ -88,7 +78,10 @@ class Night(Stage):
         due = [one.logical_id for one in self.schedules.values() if one.enabled and one.due and one.due <= now]
         running = [one.definition.role for one in self.environments() if one.definition.role != self.stubborn]
         records = [one for one in self._busy_stream() if one.rpartition(" ")[2] != self.stubborn]
-        return queued or due or running or self._handed_over() or self._called() or records
+        return queued or due or running or self._handed_over() or self._called() or records or self._moving()
+
+    def _moving(self) -> list[str]:
+        return list(moving(self.runtime))
 
     def _called(self) -> list[str]:
         """By Step Functions, though perhaps their environments are only being started."""

@@ -75,15 +75,6 @@ class Outside(Watch):
 
     # --- what becomes of it --------------------------------------------------------------------------------------
 
-    def calm(self) -> None:
-        """Until nothing that came in is under way any more."""
-        quiet = ("ingest", "dispatch", "worker")
-        poll(
-            lambda: not self._busy_queues() and not self._busy_stream() and not any(map(self.environments, quiet)),
-            lambda: "the inbox or the jobs behind it are busy",
-            60,
-        )
-
     def final(self, job_id: str, tenant: str = "acme") -> dict[str, Any]:
         """The job when it is handed over; until it has come in there is none."""
         poll(lambda: self.exists(job_id), lambda: f"{job_id} does not come in")

@@ -94,13 +94,18 @@ class LiveStack(Target):
     def calm(self) -> None:
         """No more faults, scripts, pauses, and messages that came to nothing: those of a killed worker stay hidden."""
         self.script()
-        if any(self.depth().values()):
-            self.leap(61)  # as SQS wants it between two purges
-            self.sqs.purge_queue(QueueUrl=self.outputs["WorkQueueUrl"])
+        self.purge("WorkQueueUrl")
         self.control("DELETE", "faults")
         for function in ("accept", "query", "control", "dispatch", "worker", "sweep"):
             self.control("POST", "resume", {"function": function})
         self.control("POST", "concurrency", {"function": "worker", "maximum": 5})
+
+    def purge(self, *queues: str) -> None:
+        """Also what is hidden just now, or delayed."""
+        if full := [queue for queue in queues if any(self.depth(queue).values())]:
+            self.leap(61)  # as SQS wants it between two purges
+            for queue in full:
+                self.sqs.purge_queue(QueueUrl=self.outputs[queue])
 
     def reload(self) -> None:
         self.control("POST", "reload", {})
@@ -121,7 +126,7 @@ class LiveStack(Target):
         hangs: bool = False,
     ) -> list[Record]:
         """The same, until all records are as wanted."""
-        ends = time.monotonic() + PATIENCE_S
+        ends = time.monotonic() + 2 * PATIENCE_S
         seen: dict[str, Record] = {}
         changed_at = time.monotonic()
         while True:
@@ -135,18 +140,28 @@ class LiveStack(Target):
                 return records
             assert time.monotonic() < ends, [dict(record) for record in left]
             quiet_s = time.monotonic() - changed_at
-            if _all_wait(left, self.now) or (quiet_s > 1.0 and (hangs or self._stands_still())):
-                self._skip(left, self.advance if hangs else self.leap)
+            hung = hangs and quiet_s > 1.0 and any(record["status"] == PROCESSING for record in left)
+            if hung or _all_wait(left, self.now) or (quiet_s > 0.5 and self._stands_still()):
+                self._skip(left, self.advance if hung else self.leap)
                 changed_at = time.monotonic()
             else:
                 time.sleep(0.05)
 
     def _stands_still(self) -> bool:
-        """Looked at twice: whoever is about to begin when time is skipped meets its deadline at once."""
-        if self.busy("worker", "dispatch"):
-            return False
-        time.sleep(0.2)
-        return not self.busy("worker", "dispatch")
+        """Nobody works, nothing lies there to be worked on, and nobody has worked from the first look to the last."""
+        at_first = self._working()
+        return not any(at_first["running"].values()) and not self._waits() and self._working() == at_first
+
+    def _working(self) -> dict[str, Any]:
+        """Who is at work, and who was the last to end it."""
+        found = self.control("GET", "invocations")
+        running = {function: found["running"][function] for function in ("worker", "dispatch")}
+        return {"running": running, "ended": [one["request_id"] for one in found["invocations"][-1:]]}
+
+    def _waits(self) -> bool:
+        mappings = self.control("GET", "mappings")["mappings"]
+        busy = any(one["busy"] for one in mappings if one["function"] in ("worker", "dispatch"))
+        return busy or any(self.depth(queue)["visible"] for queue in ("WorkQueueUrl", "UrgentQueueUrl"))
 
     def _skip(self, records: Sequence[Record], go_to: Callable[[float], None]) -> None:
         """To the first moment at which something is to happen, with a sweep if it takes one."""

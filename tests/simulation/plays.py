@@ -189,7 +189,7 @@ def bring_about(stage: Stage, plays: Sequence[Play]) -> None:
     stage.runtime.functions.resume("worker")
     stage.quiet()
     if any(one.scenario.situation == "late" for one in plays):
-        stage.advance(86_400)
+        stage.skip(86_400)
 
 
 def finish_unheard(stage: Stage, plays: Sequence[Play]) -> dict[Scenario, Evidence]:

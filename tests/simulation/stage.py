@@ -108,7 +108,12 @@ class Stage(Watch):
         self.quiet()
         deadlines = [one.running.deadline_s for one in self.frozen() if one.running and not one.running.outlives]
         dying = bool(self.frozen("sweep"))
-        self.advance(max(0.0, min(deadlines) - self.now()) + 0.1 if deadlines else seconds)
+        if deadlines:
+            self.advance(max(0.0, min(deadlines) - self.now()) + 0.1)
+        elif self.frozen():
+            self.advance(seconds)
+        else:
+            self.skip(seconds)
         self.quiet()
         if dying:
             self.advance(11)  # what is left of its lease
@@ -185,10 +190,21 @@ class Stage(Watch):
         return url
 
 
-# The SDK's own pauses pass in real time, and a function that is refused three times sits through two of them.
-_HURRY = """
+# The SDK's own pauses pass in real time, and a function that is refused three times sits through two of them. Where it
+# allows a call a second or two, a slow machine would be taken for a store that is away; and so for a slow receiver.
+_PACE = """
+import os
+from botocore.httpsession import URLLib3Session
 from botocore.retries.standard import ExponentialBackoff
 ExponentialBackoff.delay_amount = lambda self, context: 0.01
+_session = URLLib3Session.__init__
+def _patient(self, *args, timeout=None, **more):
+    if isinstance(timeout, tuple):
+        timeout = tuple(seconds if seconds >= 5 else 20 for seconds in timeout)
+    _session(self, *args, timeout=timeout, **more)
+URLLib3Session.__init__ = _patient
+if "WEBHOOK_TIMEOUT_S" in os.environ:
+    os.environ["WEBHOOK_TIMEOUT_S"] = "30"
 """
 
 
@@ -198,7 +214,7 @@ def staged(folder: Path, *tasks: str) -> Iterator[Stage]:
     without = shutil.ignore_patterns("__pycache__")
     shutil.copytree(REPOSITORY / "lambdas", folder / "lambdas", ignore=without)
     with (folder / "lambdas" / "__init__.py").open("a") as module:
-        module.write(_HURRY)
+        module.write(_PACE)
     for task in tasks:
         shutil.copytree(TASKS / task, folder / "lambdas" / "tasks" / task, ignore=without)
     with Runtime(code=folder, write_log=lambda *_: None) as runtime:

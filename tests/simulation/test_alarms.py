@@ -92,7 +92,7 @@ def start(stack: Night, role: str, **event: Any) -> None:
 
 def knock(url: str) -> None:
     """Whatever one is told at the door."""
-    with suppress(InvalidStatus), connect(url, close_timeout=1):
+    with suppress(InvalidStatus), connect(url, open_timeout=60, close_timeout=1):
         pass
 
 

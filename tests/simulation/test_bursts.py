@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 BATCH, WORKERS = 10, 10  # messages of an invocation, and invocations at once (MaximumConcurrency, raised)
 BIG, SMALL = "big", "small"
 BURSTS = (1_000, 500, 500)
-PATIENCE_S = 400.0
+PATIENCE_S = 1_200.0
 CLIENTS = 8
 
 
@@ -84,7 +84,9 @@ def finished(
 ) -> tuple[list[str], dict[str, dict[str, Any]], Counter[str], list[dict[str, Any]]]:
     events = subscription.events(lambda seen: {one["run_id"] for one in seen} >= set(jobs), patience_s=PATIENCE_S)
     records = eventually(
-        lambda: all_records(target), lambda found: all("handed_over_at" in one for one in found.values())
+        lambda: all_records(target),
+        lambda found: all("handed_over_at" in one for one in found.values()),
+        patience_s=PATIENCE_S,
     )
     return jobs, records, Counter(call["prompt"] for call in target.model_calls()), events
 

@@ -54,6 +54,7 @@ def asked(stage: Stage, job: Play) -> Iterator[None]:
     job.submit(stage)
     stage.calling(job.key)
     yield
+    stage.alone("worker")
     stage.advance(CALL_S)
 
 

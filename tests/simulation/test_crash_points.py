@@ -132,7 +132,7 @@ def test_these_are_all_the_calls_of_a_sweep_that_finds_a_job(
     plays.begin(stage)
     one = Play(Scenario(SWEEP_READ, "throttle", situation))
     plays.bring_about(stage, [one])
-    stage.advance(150)
+    stage.skip(150)
     stage.runtime.meter.reset()
     assert stage.runtime.functions.invoke("sweep", {"parts": ["stuck"]}).ok
     made = [
@@ -154,15 +154,13 @@ def test_a_crowd_is_sent_though_nobody_can_say_how_full_the_queue_is(stage: Stag
     stage.disable("dispatch")
     for one in crowd:
         one.submit(stage)
-    stage.quiet()
-    stage.advance(150)
+    stage.skip(150)
     for strike in (*KILLS, "refused"):
         faults = [stage.strike(fault) for fault in STRIKES[strike].faults(SWEEP_DEPTH, None)]
         stage.sweep()
         if stage.frozen("sweep"):
             stage.advance(stage.runtime.functions.definition("sweep").timeout_s)
-        stage.quiet()
-        stage.advance(SWEEP_LEASE_S)
+        stage.skip(SWEEP_LEASE_S)
         assert all(fault.spent for fault in faults), strike
     found = stage.records(one.job_id for one in crowd)
     assert [record["status"] for record in found.values()] == ["COMPLETED"] * CROWD

@@ -73,7 +73,7 @@ def send(
     stack: Target, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str | bytes] | None = None
 ) -> Answer:
     """One request exactly as written: no header and no escape is added that a well-behaved client would add."""
-    connection = http.client.HTTPConnection(urlsplit(stack.api).netloc, timeout=40)
+    connection = http.client.HTTPConnection(urlsplit(stack.api).netloc, timeout=90)
     try:
         connection.putrequest(method, path)
         for name, value in (headers or {}).items():

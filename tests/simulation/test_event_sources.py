@@ -25,7 +25,7 @@ def stack() -> Iterator[Outside]:
 @pytest.fixture
 def outside(stack: Outside) -> Iterator[Outside]:
     yield stack
-    stack.calm()
+    stack.quiet()
     stack.letters()
 
 
@@ -40,7 +40,7 @@ def test_a_signed_webhook_that_is_delivered_five_times_at_once_is_one_job(outsid
     assert [answer.status for answer in answers] == [202] * 5
     job = outside.final(outside.event_job(id_))
     assert (job["status"], job["type"]) == ("COMPLETED", "summarize")
-    outside.calm()
+    outside.quiet()
     assert len(outside.model_calls(word)) == 1
     assert outside.letters() == []
     listed = outside.get("/jobs?limit=100", "acme").json()["jobs"]
@@ -54,7 +54,7 @@ def test_a_wrong_signature_an_old_timestamp_and_a_changed_byte_are_a_letter_each
     outside.post(body, outside.signed(body, ids[1], age_s=301))
     outside.post(body[:-2] + b"!}", outside.signed(body, ids[2]))
     outside.post(body, outside.signed(body, ids[3], age_s=-400))
-    outside.calm()
+    outside.quiet()
     assert not any(outside.exists(outside.event_job(id_)) for id_ in ids)
     letters = outside.letters()
     reasons = [letter["MessageAttributes"]["reason"]["StringValue"] for letter in letters]
@@ -71,9 +71,9 @@ def test_an_event_replayed_after_its_time_is_refused_and_its_job_stays(outside: 
     headers = outside.signed(body, id_)
     outside.post(body, headers)
     job = outside.final(outside.event_job(id_))
-    outside.runtime.clock.advance(301)
+    outside.skip(301)
     outside.post(body, headers)
-    outside.calm()
+    outside.quiet()
     assert outside.reasons() == ["TIMESTAMP_TOO_OLD"]
     assert outside.final(outside.event_job(id_))["attempt"] == job["attempt"]
 
@@ -91,7 +91,7 @@ def test_the_exact_bytes_of_a_binary_source_come_through(outside: Outside) -> No
 def test_an_event_that_its_tasks_schema_refuses_is_a_letter(outside: Outside) -> None:
     body = b'{"txt":"no text"}'
     assert outside.post(body, outside.signed(body, a_word())).status == 202
-    outside.calm()
+    outside.quiet()
     assert outside.reasons() == ["INVALID_INPUT"]
 
 
@@ -100,7 +100,7 @@ def test_a_request_without_its_signature_is_refused_at_the_door(outside: Outside
     headers = outside.signed(body, a_word())
     del headers["webhook-signature"]
     assert 400 <= outside.post(body, headers).status < 500
-    outside.calm()
+    outside.quiet()
     assert outside.letters() == []
 
 
@@ -114,16 +114,16 @@ def test_a_header_that_breaks_out_of_its_quotes_gains_nothing(outside: Outside) 
     then = old["webhook-timestamp"]
     smuggled = f'{then}"}},"received_ms":{{"DataType":"String","StringValue":"{then}000'
     outside.post(body, {**old, "webhook-timestamp": smuggled})
-    outside.calm()
+    outside.quiet()
     assert not outside.exists(outside.event_job(id_))
     assert set(outside.reasons()) == {"BAD_SIGNATURE", "MALFORMED_BODY", "TIMESTAMP_TOO_OLD"}
 
 
 def test_each_source_has_a_throttle_of_its_own(outside: Outside) -> None:
     body = call(a_word())
-    statuses = [outside.post(body, outside.signed(body, a_word()), "slow").status for _ in range(4)]
-    assert statuses[:2] == [202, 202]
-    assert 429 in statuses
+    statuses = at_once(20, lambda: outside.post(body, outside.signed(body, a_word()), "slow").status)
+    assert set(statuses) == {202, 429}
+    assert statuses.count(202) >= 2
     other = outside.post(body, outside.signed(body, a_word()))
     assert other.status == 202
 
@@ -133,7 +133,7 @@ def test_a_secret_can_be_changed_while_events_come(outside: Outside) -> None:
     written = "whsec_" + base64.b64encode(new).decode()
     for secret in (json.dumps([written, old]), old):
         outside.runtime.put_secret("neverdrop/crm", secret)
-        outside.runtime.clock.advance(301)
+        outside.skip(301)
         keys = (KEY, new) if secret.startswith("[") else (KEY,)
         for key in keys:
             id_, body = a_word(), call(a_word())
@@ -146,11 +146,11 @@ def test_a_letter_that_is_moved_back_with_the_aws_api_after_a_fix_completes(outs
     """As the console's redrive does it, with the inbox as custom destination."""
     id_, body = a_word(), call(a_word())
     outside.runtime.put_secret("neverdrop/crm", "whsec_bm90IHRoZSBzZWNyZXQ=")
-    outside.runtime.clock.advance(301)
+    outside.skip(301)
     outside.post(body, outside.signed(body, id_))
-    outside.calm()
+    outside.quiet()
     outside.runtime.put_secret("neverdrop/crm", SECRETS["neverdrop/crm"])
-    outside.runtime.clock.advance(3_600)
+    outside.skip(3_600)
     arns = {
         name: outside.sqs.get_queue_attributes(QueueUrl=outside.target.outputs[name], AttributeNames=["QueueArn"])[
             "Attributes"
@@ -179,17 +179,17 @@ def test_an_ingest_that_is_struck_at_any_of_its_calls_loses_nothing_and_doubles_
     """A batch with an event and a forged one in it: the one becomes a job, the other a letter, under one id each."""
     id_, word = a_word(), a_word()
     forged = outside.signed(call(word), a_word(), key=b"not the key")
-    outside.runtime.clock.advance(301)  # the secret is read again
+    outside.skip(301)  # the secret is read again
     fault = Fault("ingest", kind, when, service=service, operation=operation)
     outside.runtime.faults.add(fault)
     outside.post(call(word), outside.signed(call(word), id_))
     outside.post(call(word), {**forged, "webhook-timestamp": str(int(outside.now()))})
-    outside.calm()
+    outside.quiet()
     while outside.depth("all", "InboxQueueUrl"):
-        outside.runtime.clock.advance(181)  # what was left comes again
-        outside.calm()
+        outside.skip(181)  # what was left comes again
+        outside.quiet()
     job = outside.final(outside.event_job(id_))
-    outside.calm()
+    outside.quiet()
     assert (job["status"], len(outside.model_calls(word))) == ("COMPLETED", 1)
     assert fault.fired == 1
     letters = [json.loads(letter["Body"]) for letter in outside.letters()]

@@ -72,6 +72,7 @@ def workers_held(stage: Stage) -> Iterator[tuple[list[Held], Callable[[], None]]
         poll(lambda: all(stall.holds for stall in stalls), lambda: f"not held: {_free(stalls, at)}")
         held = [Held(place, job, _holder(stall)) for stall, (place, job) in zip(stalls, at, strict=True)]
         held.append(Held((MODEL, "during"), asked, holder))
+        stage.quiet()
 
         def go_on() -> None:
             for one in held:

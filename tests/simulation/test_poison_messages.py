@@ -155,7 +155,7 @@ def test_a_stale_letter_changes_nothing(live: LiveStack, failed_job: Record) -> 
 def test_a_letter_of_a_job_that_is_not_dead_changes_nothing(live: LiveStack, nonce: str) -> None:
     done = live.submit("ask", {"prompt": nonce})
     (job,) = live.settle(done)
-    waiting = live.submit("poll", {"polls": 2})
+    waiting = live.submit("poll", {"polls": 2, "retry_after": 800})
     live.pass_time([waiting], lambda record: record.get("waits", 0) == 1)
     before = live.found(waiting)
     put(live, any_letter_body(done, attempt=job["attempt"]), any_letter_body(waiting, attempt=before["attempt"]))

@@ -265,8 +265,7 @@ def test_a_backlog_is_not_sent_again_while_its_messages_wait_and_once_when_they_
     stage.runtime.functions.pause("worker")
     jobs = [summarize(stage, f"{nonce}-{number}") for number in range(backlog)]
     poll(lambda: stage.depth() == backlog, lambda: f"{stage.depth()} messages of {backlog}")
-    stage.quiet()
-    stage.advance(GRACE_S + 1)
+    stage.skip(GRACE_S + 1)
     waiting = [swept(stage) for _ in range(4)]
     assert waiting[0]["held_back"] == backlog
     assert [one["sent"] for one in waiting] == [0] * 4
@@ -288,7 +287,6 @@ def swept(stage: Stage) -> dict[str, Any]:
     outcome = stage.sweep()
     assert outcome is not None
     assert outcome.ok, outcome
-    stage.quiet()
-    stage.advance(SWEEP_PERIOD_S)
+    stage.skip(SWEEP_PERIOD_S)
     result: dict[str, Any] = outcome.result["parts"]["stuck"]
     return result

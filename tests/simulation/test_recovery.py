@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import pytest
 
+from lambdas.core import ids
 from local.faults import Fault
 from tests.simulation import plays
 from tests.simulation.expectations import assert_completed, assert_settled
@@ -20,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 GRACE_S = 120
 BOUND_S = max(GRACE_S, LEASE_S) + SWEEP_PERIOD_S
-REAL_S = 15  # the virtual clock ticks, too, and the machine may be busy
+REAL_S = 15  # the virtual clock ticks, too
 LAG_S = 2  # each sweep is a little later: waits that double must not end within the very tick of a sweep
 OFFSETS = (0, 60, 120, 165, 175, 240, 290)  # of crashes between two sweeps
 
@@ -74,6 +76,7 @@ def finish(stage: Stage, jobs: Sequence[Play]) -> list[plays.Evidence]:
 @pytest.mark.parametrize("stream", ["alive", "dead"])
 def test_a_crashed_job_runs_again_within_its_lease_and_one_sweep_period(stage: Stage, stream: str) -> None:
     plays.begin(stage)
+    began = time.monotonic()
     schedule, jobs = Schedule(stage), new_jobs(len(OFFSETS))
     for job, offset in zip(jobs, OFFSETS, strict=True):
         schedule.reach(offset)
@@ -85,7 +88,7 @@ def test_a_crashed_job_runs_again_within_its_lease_and_one_sweep_period(stage: S
             stage.disable("dispatch")
     schedule.reach(3 * SWEEP_PERIOD_S)
     waits = [waited_s(stage, job) for job in jobs]
-    assert max(waits) <= BOUND_S + REAL_S
+    assert max(waits) <= BOUND_S + REAL_S + time.monotonic() - began
     assert max(waits) > LEASE_S + SWEEP_PERIOD_S / 2  # the bound is no empty one
     schedule.reach(5 * SWEEP_PERIOD_S)  # told by the sweep, if need be
     assert stage.all_handed_over(job.job_id for job in jobs)
@@ -117,13 +120,13 @@ def test_a_job_that_crashes_after_an_hours_backlog_runs_again_as_soon(stage: Sta
     schedule = Schedule(stage)
     job = behind_a_backlog(stage, schedule)
     crash(stage, job, nth=2)  # the claim pulls the sweep's next look in
-    now = stage.now()
+    now, began = stage.now(), time.monotonic()
     stage.runtime.functions.resume("worker")
     stage.quiet()
     record = stage.record(job.job_id)
     assert record["due_at"] == record["lease_until"]
     schedule.reach(3_600 + 3 * SWEEP_PERIOD_S)
-    assert waited_s(stage, job) <= BOUND_S + REAL_S
+    assert waited_s(stage, job) <= BOUND_S + REAL_S + time.monotonic() - began
     assert stage.now() - now < VISIBILITY_S  # it was the sweep, not the message that came back
     assert_completed(finish(stage, [job])[0])
 
@@ -138,10 +141,12 @@ def test_a_crash_between_a_late_claim_and_its_pulling_in_waits_for_the_message_a
     first = datetime.fromisoformat(stage.record(job.job_id)["claimed_at"])
     schedule.reach(3_600 + 3 * SWEEP_PERIOD_S)
     assert stage.record(job.job_id)["status"] == "PROCESSING"  # no sweep looks at it yet
-    stage.advance(VISIBILITY_S - 2 * SWEEP_PERIOD_S + 1)
+    before = time.monotonic()
+    stage.skip(first.timestamp() + VISIBILITY_S + 1 - stage.now())
     stage.quiet()
     second = datetime.fromisoformat(stage.record(job.job_id)["claimed_at"])
-    assert VISIBILITY_S <= (second - first).total_seconds() <= VISIBILITY_S + REAL_S
+    most = VISIBILITY_S + REAL_S + time.monotonic() - before
+    assert VISIBILITY_S <= (second - first).total_seconds() <= most
     assert_completed(finish(stage, [job])[0])
 
 
@@ -171,21 +176,24 @@ def test_a_worker_does_not_wait_for_its_own_lost_reply(stage: Stage, points: Any
 # --- identical jobs -----------------------------------------------------------------------------------------------
 
 
-def identical(stage: Stage, number: int, nonce: str, rule: dict[str, Any]) -> tuple[str, list[str]]:
+def identical(
+    stage: Stage, number: int, nonce: str, rule: dict[str, Any], later_s: float = 95
+) -> tuple[str, list[str]]:
     """A leader that waits for the model, and so many others that wait for the leader's answer: its window ends 120 s
-    after it began, theirs 95 s later. `rule`: what the model does to the leader."""
+    after it began, theirs so much later. `rule`: what the model does to the leader."""
     plays.begin(stage)
     stage.batches_of(10, 100)
     stage.script({"match": nonce, "times": 1, **rule})
-    began = stage.now()
     leader, *followers = (stage.job_id(f"{nonce}-{n}", TENANT) for n in range(number + 1))
     stage.submit("steady", {"text": nonce}, key=f"{nonce}-0", tenant=TENANT)
-    stage.calling(nonce)
+    leading = stage.calling(nonce).running
+    assert leading is not None
     stage.runtime.functions.pause("worker")
     for n in range(1, number + 1):
         stage.submit("steady", {"text": nonce}, key=f"{nonce}-{n}", tenant=TENANT)
     poll(lambda: stage.depth("") == number, lambda: "not all are in the queue")
-    stage.advance(began + 95 - stage.now())
+    stage.alone("worker")
+    stage.advance(leading.deadline_s - 120 + later_s - stage.now())
     stage.runtime.functions.resume("worker")
     poll(lambda: under_way(stage, followers), lambda: "not all are claimed")
     return leader, followers
@@ -221,7 +229,7 @@ def test_fifty_jobs_whose_leader_dies_in_mid_call_are_fifty_results_and_one_more
 
 
 def test_followers_of_a_leader_that_fails_for_good_ask_for_themselves(stage: Stage, nonce: str) -> None:
-    leader, followers = identical(stage, 9, nonce, {"delay_s": 100, "error": "ValidationException"})
+    leader, followers = identical(stage, 9, nonce, {"delay_s": 40, "error": "ValidationException"}, later_s=35)
     stage.advance(10)
     drain(stage, [leader, *followers])
     assert stage.record(leader)["error"]["code"] == "MODEL_PERMANENT"
@@ -248,15 +256,19 @@ def test_a_job_that_kills_its_process_fails_alone_in_a_batch_of_ten(stage: Stage
     plays.begin(stage)
     stage.batches_of(10, 100)
     innocents = new_jobs(9)
-    stage.script(*({"match": job.key, "delay_s": 0.6} for job in innocents))
+    stage.script(*({"match": job.key, "delay_s": 50, "times": 1} for job in innocents))
     stage.runtime.functions.pause("worker")
     for job in innocents[:5]:
         job.submit(stage)
-    killer = stage.submit("lethal", {"how": how}, key=nonce, tenant=TENANT).result()
+    killer = stage.submit("lethal", {"how": how, "signal": nonce}, key=nonce, tenant=TENANT).result()
     for job in innocents[5:]:
         job.submit(stage)
     stage.quiet()
     stage.runtime.functions.resume("worker")
+    asking = [job.key for job in innocents]
+    poll(lambda: all(map(stage.model_calls, asking)), lambda: "they are not all in the middle of it")
+    inputs, place = stage.target.outputs["InputsBucketName"], ids.context_key(TENANT, nonce)
+    stage.s3.put_object(Bucket=inputs, Key=place, Body=b"now")
     stage.quiet()
     stage.runtime.functions.pause("worker")  # so that they meet again in one batch
     stage.pass_time()
@@ -270,7 +282,6 @@ def test_a_job_that_kills_its_process_fails_alone_in_a_batch_of_ten(stage: Stage
     found = finish(stage, innocents)
     for evidence in found:
         assert_completed(evidence)
-        assert evidence.calls <= 2
         assert evidence.record["crashes"] <= 1
         assert evidence.record["tries"] == 1 + evidence.record["crashes"]
-    assert any(evidence.calls == 2 for evidence in found)  # they were in the middle of it
+    assert {evidence.calls for evidence in found} == {2}  # they were in the middle of it

@@ -28,7 +28,7 @@ def outside(stack: Outside) -> Iterator[Outside]:
     yield stack
     stack.runtime.functions.resume("worker")
     stack.runtime.notifications.clear()
-    stack.calm()
+    stack.quiet()
     stack.letters()
 
 
@@ -80,7 +80,7 @@ def test_a_second_upload_under_a_form_changes_nothing(outside: Outside) -> None:
     outside.fill(form, call(first))
     before = outside.final(form["job_id"])
     outside.fill(form, call(second))
-    outside.calm()
+    outside.quiet()
     assert outside.final(form["job_id"]) == before
     assert outside.model_calls(second) == []
     assert outside.letters() == []
@@ -93,7 +93,7 @@ def test_the_first_upload_counts_even_if_s3_tells_of_the_second_first(outside: O
     outside.fill(form, call(second))
     assert outside.runtime.notifications.release() == 2
     assert outside.final(form["job_id"])["status"] == "COMPLETED"
-    outside.calm()
+    outside.quiet()
     assert (len(outside.model_calls(first)), outside.model_calls(second)) == (1, [])
 
 
@@ -114,7 +114,7 @@ def test_a_form_bounds_the_size_and_its_time(outside: Outside) -> None:
     form = outside.form()
     assert outside.fill(form, b"").status == 400
     assert outside.fill(form, b"x" * 5_000_001).status == 400
-    outside.runtime.clock.advance(901)
+    outside.skip(901)
     assert outside.fill(form, b"x").status == 403
     assert not outside.exists(form["job_id"])
 
@@ -134,7 +134,7 @@ def test_a_notification_that_comes_twice_is_one_job(outside: Outside) -> None:
     outside.runtime.notifications.duplicate()
     job_id = outside.put("uploads/acme/summarize/twice.txt", call(word))
     assert outside.final(job_id)["status"] == "COMPLETED"
-    outside.calm()
+    outside.quiet()
     assert len(outside.model_calls(word)) == 1
     assert outside.letters() == []
 
@@ -160,5 +160,5 @@ def test_what_lies_in_the_wrong_place_is_a_letter_and_what_is_no_input_fails_vis
     large = outside.put("uploads/acme/summarize/large.txt", b"x" * 5_000_001)
     assert outside.final(pdf)["error"]["code"] == "UNSUPPORTED_CONTENT_TYPE"
     assert outside.final(large)["error"]["code"] == "INPUT_TOO_LARGE"
-    outside.calm()
+    outside.quiet()
     assert outside.reasons() == ["INVALID_KEY", "UNKNOWN_TYPE"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from local.faults import Fault
+from tests.builders import any_hint_body
 from tests.simulation import plays
 from tests.simulation.plays import TENANT
 from tests.simulation.stage import LEASE_S, Stage
@@ -22,7 +24,7 @@ URGENT, URGENT_LETTERS = "UrgentQueueUrl", "UrgentDlqUrl"
 @pytest.fixture
 def stage(stage: Stage) -> Stage:
     """With empty queues: messages of workers that died stay hidden for a while."""
-    stage.advance(61)  # as SQS wants it between two purges
+    stage.skip(61)  # as SQS wants it between two purges
     for queue in (URGENT, "WorkQueueUrl"):
         stage.sqs.purge_queue(QueueUrl=stage.target.outputs[queue])
     return stage
@@ -51,6 +53,7 @@ def test_an_urgent_job_behind_a_backlog_starts_within_one_batch(stage: Stage, no
     assert stage.get(f"/jobs/{urgent}", TENANT).json()["urgent"] is True
 
     stage.script()
+    stage.alone("worker")
     stage.advance(CALL_S)
     stage.pass_time_until(lambda: stage.all_handed_over(ordinary))
     plays.empty_queues(stage)
@@ -69,6 +72,7 @@ def test_a_flood_of_urgent_jobs_leaves_the_ordinary_ones_their_workers(stage: St
     poll(lambda: stage.all_handed_over([ordinary]), lambda: "the ordinary job waits")
     assert len(stage.model_calls(f"{nonce}-urgent")) == begun
     stage.script()
+    stage.alone("worker")
     stage.advance(CALL_S)
     stage.pass_time_until(lambda: stage.all_handed_over(flood))
     plays.empty_queues(stage)
@@ -80,11 +84,16 @@ def only_in_the_urgent_queue(stage: Stage) -> bool:
 
 def test_the_next_try_of_an_urgent_job_is_urgent(stage: Stage, nonce: str) -> None:
     plays.begin(stage)
-    stage.script({"match": nonce, "error": "ServiceUnavailableException", "times": 1})
+    stage.script({"match": nonce, "error": "ServiceUnavailableException", "delay_s": CALL_S, "times": 1})
     job_id = submit(stage, nonce, urgent=True)
+    stage.calling(nonce)
+    stage.runtime.functions.pause("worker")  # else the next try may have begun when one looks
+    stage.alone("worker")
+    stage.advance(CALL_S)
     stage.quiet()
     assert (stage.record(job_id)["status"], stage.record(job_id)["tries"]) == ("PENDING", 1)
     assert only_in_the_urgent_queue(stage)
+    stage.runtime.functions.resume("worker")
     stage.pass_time_until(lambda: stage.all_handed_over([job_id]))
     assert stage.record(job_id)["status"] == "COMPLETED"
 
@@ -102,7 +111,7 @@ def test_an_urgent_job_whose_worker_died_is_sent_again_as_urgent_by_the_sweep(
         stage.disable("dispatch")
     stage.runtime.functions.pause("worker")
     before = stage.depth(queue=URGENT)
-    stage.advance(LEASE_S + 1)
+    stage.skip(LEASE_S + 1)
     stage.sweep()
     stage.quiet()
     assert stage.record(job_id)["crashes"] == 1
@@ -149,22 +158,18 @@ def test_what_nobody_can_read_in_the_urgent_queue_is_buried_beside_it(stage: Sta
 
 
 def test_an_urgent_message_that_comes_early_is_hidden_in_its_own_queue(stage: Stage, nonce: str) -> None:
+    """As the dispatcher's, but without its delay."""
     plays.begin(stage)
-    stage.runtime.functions.pause("worker")
-    stage.script({"match": nonce, "error": "ThrottlingException", "times": 1})
-    job_id = submit(stage, nonce, urgent=True)
+    start = datetime.fromtimestamp(stage.now() + 600, UTC)
+    job_id = submit(stage, nonce, urgent=True, not_before=start.isoformat())
     stage.quiet()
-    (message,) = stage.sqs.receive_message(QueueUrl=stage.target.outputs[URGENT], VisibilityTimeout=0)["Messages"]
-    stage.runtime.functions.resume("worker")
-    stage.quiet()
-    waiting = stage.record(job_id)
-    assert (waiting["status"], waiting["attempt"]) == ("PENDING", 1)
-    body = json.loads(message["Body"])
-    body["payload"]["attempt"] = 1  # as the dispatcher's, but without its delay
-    stage.sqs.send_message(QueueUrl=stage.target.outputs[URGENT], MessageBody=json.dumps(body), MessageGroupId=TENANT)
+    assert only_in_the_urgent_queue(stage)
+    body = any_hint_body(job_id, tenant_id=TENANT)
+    stage.sqs.send_message(QueueUrl=stage.target.outputs[URGENT], MessageBody=body, MessageGroupId=TENANT)
     stage.quiet()
     assert stage.depth(queue=URGENT) == 2
-    assert stage.record(job_id)["attempt"] == 1
+    waiting = stage.record(job_id)
+    assert (waiting["status"], waiting["attempt"]) == ("PENDING", 0)
     stage.pass_time_until(lambda: stage.all_handed_over([job_id]))
     assert stage.record(job_id)["status"] == "COMPLETED"
     stage.pass_time_until(lambda: stage.depth(queue=URGENT) == 0)

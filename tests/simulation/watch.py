@@ -12,13 +12,15 @@ from lambdas.adapters.attributes import from_item
 from lambdas.adapters.dynamodb import DynamoJobStore
 from lambdas.contracts.names import ANSWER_KEY, CHUNK_SK
 from local.compute.environment import Environment
+from local.compute.invocation import Invocation
 from local.events.queues import QueueMapping
 from local.events.sources import client
 from local.events.streams import StreamMapping
 from local.runtime import Runtime
 from tests.e2e.target import Answer, Target
+from tests.simulation.resting import moving
 
-PATIENCE_S = 30.0
+PATIENCE_S = 180.0
 
 
 class Watch:
@@ -90,15 +92,33 @@ class Watch:
         poll(self._is_quiet, lambda: f"still busy: {self._busy()}", patience_s)
         self.check_answers()
 
-    def _is_quiet(self) -> bool:
-        return not self._busy() and not self._busy()  # twice: between two steps there is a moment of nothing
+    def alone(self, role: str) -> None:
+        """Wait until nobody but this function is at work: others would not live to see its time pass."""
+        poll(lambda: self._is_quiet(role), lambda: f"still busy: {self._busy(role)}")
 
-    def _busy(self) -> list[str]:
-        busy = [f"{one.definition.role} runs" for one in self.environments() if not self._stands(one)]
-        roles = self.runtime.functions.roles
+    def skip(self, seconds: float) -> None:
+        """Time passes when nothing moves any more, so that nobody meets his deadline by it."""
+        self.quiet()
+        with self.runtime.functions.at_rest(20):
+            self.runtime.clock.advance(seconds)
+
+    def _is_quiet(self, but: str = "") -> bool:
+        """Twice, and nobody has ended from the first look to the last: what moves on behind a look, from where it is
+        still to be looked for to where it was, takes somebody to move it."""
+        ended = self.last_ended()
+        return not self._busy(but) and not self._busy(but) and self.last_ended() is ended
+
+    def last_ended(self) -> Invocation | None:
+        history = self.runtime.functions.history
+        return history[-1] if history else None
+
+    def _busy(self, but: str = "") -> list[str]:
+        roles = [role for role in self.runtime.functions.roles if role != but]
+        running = [one for one in self.environments() if one.definition.role != but]
+        busy = [f"{one.definition.role} runs" for one in running if not self._stands(one)]
         busy += [f"{role} begins or ends" for role in roles if self._under_way(role) > len(self.environments(role))]
         busy += [f"{role} is asked" for role in roles if self._waiting_for(role) > self._held(role)]
-        return busy or self._busy_queues() or self._busy_stream()
+        return busy or self._busy_queues(but) or self._busy_stream() or list(moving(self.runtime))
 
     def _under_way(self, role: str) -> int:
         """Those that wait for their environment to start, too: nobody may be waiting for their answer."""
@@ -107,9 +127,9 @@ class Watch:
     def _waiting_for(self, role: str) -> int:
         return sum(asked == role and not future.done() for asked, future in self.asked)
 
-    def _busy_queues(self) -> list[str]:
+    def _busy_queues(self, but: str = "") -> list[str]:
         for mapping in self.queue_mappings:
-            if busy := self._busy_queue(mapping):
+            if mapping.role != but and (busy := self._busy_queue(mapping)):
                 return busy
         return []
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import time_machine
 from standardwebhooks import Webhook
 
 from neverdrop_client import BadArgument, WebhookRefused, verify_webhook
@@ -20,6 +22,13 @@ ENVELOPE = {
     "payload": {"status": "COMPLETED", "sequence": 3, "price": 1.0, "who": "Grüße"},
 }  # fmt: skip
 BODY = json.dumps(ENVELOPE, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+@pytest.fixture(autouse=True)
+def _still() -> Iterator[None]:
+    """What is signed is as old as it says, and two signatures are of one second."""
+    with time_machine.travel(datetime.now(UTC).replace(microsecond=0), tick=False):
+        yield
 
 
 def signed(body: bytes = BODY, secret: str = SECRET, age_s: int = 0, event_id: str = "e1") -> dict[str, str]:

@@ -86,7 +86,7 @@ def test_the_smoke_target_finds_the_portable_tests_and_no_others() -> None:
     where = ["VENV=.venv", f"BIN={Path(sys.executable).parent}", "--old-file=.venv/.ready"]
     order = ["smoke", "URL=http://127.0.0.1:1", "ARGS=--collect-only -q -p no:cacheprovider"]
     command = ["make", "--silent", *where, *order]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
     assert (run.returncode, run.stderr) == (0, "")
     assert "tests/e2e/test_main_job.py::" in run.stdout
     assert "deselected" in run.stdout

@@ -54,7 +54,7 @@ def run(*turns: list[Any]) -> dict[str, Any]:
     assert node is not None
     script = f"{BROWSER}\n{example}\nwatch('one', ticket, onText, onEnd);"
     found = subprocess.run(
-        [node, "-e", script, json.dumps(turns)], capture_output=True, text=True, check=True, timeout=20
+        [node, "-e", script, json.dumps(turns)], capture_output=True, text=True, check=True, timeout=120
     )
     told: dict[str, Any] = json.loads(found.stdout)
     return told

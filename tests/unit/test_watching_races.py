@@ -24,7 +24,7 @@ from tests.fakes import FakeChunks, FakeJobStore, FakeObjects
 
 ANNA = "anna="
 GOING_ON = 5  # so much more often than something happens that should not
-TURN_S = 10  # far beyond any turn: a test that hangs must end
+TURN_S = 120  # far beyond any turn: a test that hangs must end
 
 
 class Killed(BaseException):

@@ -45,14 +45,23 @@ Going = Callable[[], bool]
 class Play(Protocol):
     """An execution, for the interpreter."""
 
-    def pause(self, seconds: float, going: Going) -> None:
-        """Before a retry."""
+    def pause(self, seconds: float, going: Going, after: int) -> None:
+        """Before a retry: so many virtual seconds after that event. Abandoned when it goes on no more."""
 
-    def wait(self, done: Callable[[], bool], seconds: float, going: Going) -> bool:
-        """Until `done`, at most so many virtual seconds; whether it is. Abandoned when it goes on no more."""
+    def rest(self, seconds: float, going: Going, after: int) -> None:
+        """The same, in a state that waits."""
+
+    def now(self) -> float:
+        """Virtual time, in epoch seconds."""
+
+    def wait(self, done: Callable[[], bool], moment_s: float, going: Going) -> bool:
+        """Until `done`, at most until that moment; whether it is. Abandoned when it goes on no more."""
 
     def call(self, function: str, payload: Any, going: Going) -> Any:
         """What a function answers. FailedError, NobodyWaitsError."""
+
+    def told(self) -> None:
+        """A task has come to its end, on the thread that has done it."""
 
     def ring(self) -> None:
         """Something that somebody waits for may have come."""
@@ -95,23 +104,24 @@ class _Event:
 
     def __init__(self) -> None:
         self._env: Environment = _HERE.env
+        self._began_s = _play(self._env).now()  # before the task, which may be seen before anybody waits for it
         self._happened = False
 
     def set(self) -> None:
         self._happened = True
-        _play(self._env).ring()
+        _play(self._env).told()
 
     def wait(self, timeout: float) -> bool:
-        return _play(self._env).wait(lambda: self._happened, timeout, self._env.is_running)
+        return _play(self._env).wait(lambda: self._happened, self._began_s + timeout, self._env.is_running)
 
 
 def _pause(seconds: float) -> None:
     env: Environment = _HERE.env
-    _play(env).pause(seconds, env.is_running)
+    _play(env).pause(seconds, env.is_running, env.event_history_context.source_event_id)
 
 
 def _wait_interval(function: WaitFunction, env: Environment, wait_seconds: int) -> None:
-    _play(env).wait(lambda: False, wait_seconds, env.is_running)
+    _play(env).rest(wait_seconds, env.is_running, env.event_history_context.source_event_id)
 
 
 _stock_stop: Any = vars(BranchWorker)["stop"]

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ from lambdas.core.ports import ModelRequest
 from local.aws.calls import Call
 from tests.simulation.proof import at_the_model
 from tests.simulation.proof.acts import Act
-from tests.simulation.proof.boundaries import SERIAL
+from tests.simulation.proof.boundaries import SERIAL, TURNLESS
 from tests.simulation.proof.cases import KILLS, Blow, Case, parse_blow
 from tests.simulation.proof.chronicle import Asked, Became, Began, Came, Chronicle
 from tests.simulation.proof.receivers import Receivers
@@ -37,7 +37,8 @@ from tests.simulation.watch import is_settled, poll
 TENANTS = ("proof-acme", "proof-globex", "proof-initech")
 ANSWERS = 6  # that differ, so that it is seen whose was kept; whoever asks more often gets the last one again
 PATIENCE_S = 300.0  # real seconds until nothing moves: many jobs may
-PIECE_S, FRAME_S = 5.0, 0.2  # real seconds that a piece of text may take to its watchers, and a frame
+PIECE_S, FRAME_S = 5.0, 2.0  # real seconds that a piece of text may take to its watchers, and a frame
+SURE_S = 120.0  # the same of a piece that nothing has befallen
 CLOCK_S = 0.2  # a process that was stopped is told the time as soon as it runs, on a thread of its own
 
 
@@ -260,9 +261,16 @@ class Run:
         return self.stage.runtime.functions.environment_of(asked.request_id) is None
 
     def _await_first_piece(self, asked: Asked) -> None:
-        """For a while: who is struck hears nothing."""
-        ends = time.monotonic() + PIECE_S
-        while time.monotonic() < ends and not all(one.heard.texts for one in self.watchers):
+        """To be stored, and to be heard; for a while: who is struck stores and hears nothing."""
+        struck = [blow.boundary for blow in self.case.blows]
+        stores = all((one.function, one.operation) != ("worker", "PutItem") for one in struck)
+        tells = stores and not any(one.function in TURNLESS for one in struck)
+        self._await(lambda: bool(self.stage.chunks(self.job_id)), asked, SURE_S if stores else PIECE_S)
+        self._await(lambda: all(one.heard.texts for one in self.watchers), asked, SURE_S if tells else PIECE_S)
+
+    def _await(self, done: Callable[[], bool], asked: Asked, patience_s: float) -> None:
+        ends = time.monotonic() + patience_s
+        while time.monotonic() < ends and not done():
             if self._stands("push") or self._stands("worker") or self._is_gone(asked):
                 return
             time.sleep(0.01)

@@ -15,7 +15,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from tests.simulation.stage import Stage
 
-REPEATS = 30
+REPEATS = 90
 PATIENCE_S = 2.0  # real seconds until a client says it again
 _GLANCE_S = 0.01
 
@@ -148,7 +148,7 @@ class Watcher:
         try:
             with (
                 suppress(WebSocketException, OSError),
-                connect(url, open_timeout=5, close_timeout=0.2, ping_interval=None, max_size=32_768) as wire,
+                connect(url, open_timeout=60, close_timeout=0.2, ping_interval=None, max_size=32_768) as wire,
             ):
                 self._wire = wire
                 opened.set()
