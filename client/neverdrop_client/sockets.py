@@ -36,7 +36,7 @@ class Broken(Exception):
 
 
 class NoSocket(Exception):
-    """It could not be opened. `silent`: nobody has said no; the next attempt would take as long."""
+    """It could not be opened. `silent`: nobody has said no; the next attempt may take as long."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(type(error).__name__)  # its message may have the ticket

@@ -115,7 +115,8 @@ class Stream(Iterator[Event]):
                     had_news = True
                     yield event
             except sockets.NoSocket as none:
-                fruitless = FRUITLESS if none.silent else fruitless + 1
+                # below Python 3.13, TLS that is read and written at once stalls now and then: once more, no oftener
+                fruitless += 2 if none.silent else 1
             except sockets.Broken:
                 fruitless = 0 if had_news or time.monotonic() - began > LIVED_S else fruitless + 1
 

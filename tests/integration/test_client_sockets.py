@@ -24,7 +24,7 @@ from cryptography.x509.oid import NameOID
 from neverdrop_client import Client, Final, JobFailed, NotFound, NotPermitted, Text
 from neverdrop_client import sockets as client_sockets
 from neverdrop_client import streaming as client_streaming
-from tests.integration.client_time import passing, patient_sockets
+from tests.integration.client_time import PATIENT_S, passing, patient_sockets
 from tests.integration.command_line import job
 from tests.integration.scripted_api import Reply, ScriptedApi, gateway, problem
 from tests.integration.scripted_sockets import Line, Script, ScriptedSockets
@@ -336,6 +336,23 @@ def test_where_nobody_speaks_websocket_it_is_polled(
     with listening(handle) as port:
         api.on("POST /tickets", Reply(201, {"url": f"ws://127.0.0.1:{port}/live?ticket=t"}))
         assert told(list(client.stream("j1"))) == [*WHOLE, "COMPLETED"]
+
+
+def test_an_opening_that_stalls_is_tried_once_more(
+    client: Client, sockets: Serve, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = sockets(honest)
+    monkeypatch.setattr(client_sockets, "OPENING_S", 0.2)
+
+    def stall(_: socket.socket) -> None:
+        monkeypatch.setattr(client_sockets, "OPENING_S", PATIENT_S)  # for the next
+
+    with listening(stall) as port:
+        places = f"ws://127.0.0.1:{port}/live?ticket=0", f"{server.url}?ticket=1"
+        api.on("POST /tickets", *(Reply(201, {"url": url}) for url in places))
+        assert told(list(client.stream("j1"))) == [*WHOLE, "COMPLETED"]
+    assert len(server.paths) == 1
+    assert api.of("GET /jobs/j1/chunks") == []
 
 
 def through(server: ScriptedSockets, bytes_: int) -> Callable[[socket.socket], None]:
