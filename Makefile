@@ -3,8 +3,8 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 VENV := .venv
-# test modules at once: each brings a stack of processes, and waits for it half of the time
-JOBS ?= 4
+# test modules at once: each brings a stack of processes, and waits for it a third of the time: one more than two cores
+JOBS ?= 3
 # processes that prove at once; each has a stack, too, and waits for it half of the time
 SHARES ?= 3
 # the order of the tests and what Hypothesis draws, so that a run can be repeated; another number finds what depends on it
@@ -42,7 +42,7 @@ demo: $(READY)   ## From an event to a delivered result, live, on this machine
 run: $(READY)    ## The whole stack on this machine, until you stop it (ARGS="--port 9000 …")
 	@$(BIN)/python -m local run --port 8080 --aws-port 8081 --model-port 8082 --socket-port 8083 --reload $(ARGS)
 
-test: $(READY)   ## All tests, on moto, several modules at once (JOBS=4, SEED=any number)
+test: $(READY)   ## All tests, on moto, several modules at once (JOBS=3, SEED=any number)
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --randomly-seed=$(SEED) $(ARGS)
 
 unit: $(READY)   ## The pure rules alone: seconds

@@ -1,4 +1,4 @@
-"""One stack for the session: the deployed one that NEVERDROP_URL names, else one on this machine."""
+"""One stack for all of these tests: the deployed one that NEVERDROP_URL names, else one on this machine."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from tests.e2e.sources import SETTING
 from tests.e2e.target import LocalStack, Target, deployed
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stack() -> Iterator[Target]:
+    """It ends with the last of them: idle, it would take a twentieth of a core from those that come after."""
     url = os.environ.get("NEVERDROP_URL")
     if url:
         yield deployed(url, os.environ.get("NEVERDROP_STACK"))

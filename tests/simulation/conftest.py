@@ -14,7 +14,7 @@ QUICK = "deadline_s=3600"  # deadlines come after an hour
 SMALL = ("worker_memory_mb=256", "upload_max_bytes=5000000")  # and so does the end of memory
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def live_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveStack]:
     """A stack with the tasks of `tests/simulation/tasks` beside the shipped ones. It sends no e-mail."""
     with running(tmp_path_factory.mktemp("code"), QUICK, *SMALL) as live:
