@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -58,14 +58,31 @@ class Bench:
         )
 
 
+Make = Callable[..., Bench]
+
+
 @pytest.fixture
 def clock() -> Iterator[VirtualClock]:
     with VirtualClock() as clock:
         yield clock
 
 
-def test_a_retry_is_due_so_long_after_the_end_however_late_its_invoker_hears_of_it(clock: VirtualClock) -> None:
-    bench = Bench(clock, retries=2)
+@pytest.fixture
+def made(clock: VirtualClock) -> Iterator[Make]:
+    """Makes benches, and ends their threads."""
+    benches: list[Bench] = []
+
+    def make(**settings: Any) -> Bench:
+        benches.append(Bench(clock, **settings))
+        return benches[-1]
+
+    yield make
+    for bench in benches:
+        bench.invoker.stop()
+
+
+def test_a_retry_is_due_so_long_after_the_end_however_late_its_invoker_hears_of_it(made: Make) -> None:
+    bench = made(retries=2)
     bench.function.skip_s = 121
     bench.invoker.submit("toy", {"number": 1})
     (letter,) = eventually(lambda: bench.letters, 100)  # less than the waits of 60 and 120 s together
@@ -73,8 +90,8 @@ def test_a_retry_is_due_so_long_after_the_end_however_late_its_invoker_hears_of_
     assert len(bench.function.begun_s) == 3
 
 
-def test_a_retry_does_not_come_before_its_minute(clock: VirtualClock) -> None:
-    bench = Bench(clock, retries=1)
+def test_a_retry_does_not_come_before_its_minute(made: Make, clock: VirtualClock) -> None:
+    bench = made(retries=1)
     bench.invoker.submit("toy", {})
     (ended_s,) = eventually(lambda: bench.function.ended_s)
     clock.advance(50)
@@ -85,8 +102,8 @@ def test_a_retry_does_not_come_before_its_minute(clock: VirtualClock) -> None:
     assert begun_s - ended_s >= 60
 
 
-def test_an_event_that_has_grown_too_old_is_given_up_without_its_last_tries(clock: VirtualClock) -> None:
-    bench = Bench(clock, retries=2, oldest_s=60)
+def test_an_event_that_has_grown_too_old_is_given_up_without_its_last_tries(made: Make) -> None:
+    bench = made(retries=2, oldest_s=60)
     bench.function.skip_s = 61
     bench.invoker.submit("toy", {})
     (letter,) = eventually(lambda: bench.letters)
