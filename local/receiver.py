@@ -8,6 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
+from local.requests import WholeRequests
+
 MOST_BYTES = 262_144
 
 
@@ -40,7 +42,7 @@ class Receiver:
 
 
 def _handler(got: queue.Queue[tuple[dict[str, str], bytes]]) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(WholeRequests, BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             length = min(int(self.headers.get("content-length") or 0), MOST_BYTES)
             got.put((dict(self.headers.items()), self.rfile.read(length)))

@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 
 from standardwebhooks import Webhook
 
+from local.requests import WholeRequests
+
 
 @dataclass(frozen=True)
 class Came:
@@ -113,7 +115,7 @@ class Receiver:
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         receiver = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(WholeRequests, BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length", 0)))
                 came = Came({name.lower(): value for name, value in self.headers.items()}, body)

@@ -17,6 +17,8 @@ from typing import Any
 from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import ThreadedWSGIServer
 
+from local.requests import WholeRequests
+
 _log = logging.getLogger(__name__)
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -26,7 +28,7 @@ class NoReplyError(Exception):
     """Raised by an application that wants the connection cut instead of answered."""
 
 
-class _Handler(MotoRequestHandler):
+class _Handler(WholeRequests, MotoRequestHandler):
     """One connection, one request after another."""
 
     protocol_version = "HTTP/1.1"
@@ -58,7 +60,7 @@ class _Handler(MotoRequestHandler):
     def _read_body(self, environ: dict[str, Any]) -> bytes:
         if environ.get("wsgi.input_terminated"):
             return bytes(environ["wsgi.input"].read())
-        return self.rfile.read(int(environ.get("CONTENT_LENGTH") or 0))
+        return bytes(self.rfile.read(int(environ.get("CONTENT_LENGTH") or 0)))
 
     def _write(self, status: str, headers: list[tuple[str, str]], payload: bytes) -> None:
         code, _, reason = status.partition(" ")

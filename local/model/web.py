@@ -13,6 +13,8 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
+from local.requests import WholeRequests
+
 LOOPBACK: Final = "127.0.0.1"
 MOST_BYTES: Final = 26_214_400  # of a request; Bedrock takes 25 MB
 _PHRASES: Final = {status.value: status.phrase for status in http.HTTPStatus}
@@ -71,7 +73,7 @@ def json_response(value: object, status: int = 200) -> Response:
     return counted(status, [_JSON], json.dumps(value).encode())
 
 
-class _Handler(WSGIRequestHandler):
+class _Handler(WholeRequests, WSGIRequestHandler):
     """Logs nothing about requests: what was called is in the list of calls."""
 
     protocol_version = "HTTP/1.1"

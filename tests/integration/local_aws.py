@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -121,3 +122,11 @@ def index(name: str, hash_key: str, range_key: str | None = None, projection: st
 def error_code(error: Any) -> str:
     """The code of a botocore ClientError."""
     return str(error.response["Error"]["Code"])
+
+
+def sent_and_answered(port: int, sent: bytes) -> bytes:
+    """What comes back until the other side hangs up, on a connection that ends with these bytes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=300) as connection:
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(65_536), b""))

@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
 
+from local.requests import WholeRequests
+
 
 class ManagementApi:
     """`sent`: the frames of each connection. `answers`: (status, code) of its next posts; who is in `silent` gets none
@@ -24,7 +26,7 @@ class ManagementApi:
         self.asked: list[str] = []
         api = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(WholeRequests, BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:

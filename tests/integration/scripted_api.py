@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from local.requests import WholeRequests
+
 
 @dataclass(frozen=True)
 class Reply:
@@ -78,7 +80,7 @@ class ScriptedApi:
 
 
 def _handler_for(api: ScriptedApi) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(WholeRequests, BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True  # headers and body are two packets: the second would wait for 40 ms
 

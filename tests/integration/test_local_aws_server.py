@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError, ConnectionClosedError
 
 from local.aws.listener import Listener
 from local.aws.server import AwsServer, Call, Caller, Refusal, Response
-from tests.integration.local_aws import Aws, endless_polls, error_code, serving
+from tests.integration.local_aws import Aws, endless_polls, error_code, sent_and_answered, serving
 
 WORKER = Caller(function="worker", role_arn="arn:aws:iam::123456789012:role/worker", request_id="r-1")
 
@@ -375,6 +375,27 @@ def test_an_application_that_breaks_is_answered_with_500():
     assert connection.getresponse().status == 500
     connection.close()
     listener.stop()
+
+
+def test_a_request_whose_sender_dies_is_no_request(aws):
+    """Cut between head and body, which the SDK sends one after the other, it had no parameters: refused as a call on
+    anything. Cut in the body, half an object was stored."""
+    aws.client("s3").create_bucket(Bucket="box")
+    url = aws.client("s3").generate_presigned_url("put_object", Params={"Bucket": "box", "Key": "a"})
+    RECORDER.clear()
+    request = b"PUT " + url.removeprefix(aws.server.url).encode()
+    request += b" HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\n0123456789"
+    for sent in range(len(request)):
+        assert sent_and_answered(aws.server.port, request[:sent]) == b""
+    chunked = request.replace(b"Content-Length: 10", b"Transfer-Encoding: chunked")[:-10] + b"a\r\n0123456789\r\n"
+    for sent in range(len(chunked) - 15, len(chunked)):
+        assert sent_and_answered(aws.server.port, chunked[:sent]) == b""
+    assert RECORDER.calls == []
+    assert "Contents" not in aws.client("s3").list_objects_v2(Bucket="box")
+    for whole in (request, chunked + b"0\r\n\r\n"):
+        RECORDER.clear()
+        assert sent_and_answered(aws.server.port, whole).startswith(b"HTTP/1.1 200")
+    assert aws.client("s3").get_object(Bucket="box", Key="a")["Body"].read() == b"0123456789"
 
 
 def test_a_taken_port_is_an_error(aws):

@@ -19,6 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedErro
 
 from local.model.script import ScriptError
 from local.model.server import ModelServer
+from tests.integration.local_aws import sent_and_answered
 from tests.integration.local_toys import eventually
 
 LITE = "us.amazon.nova-lite-v1:0"
@@ -335,6 +336,16 @@ def test_a_client_that_hangs_up_during_a_delay_frees_its_thread(server: ModelSer
     (call,) = eventually(server.calls.listed)
     eventually(lambda: not new_threads(before))
     assert call["status"] is None
+
+
+def test_half_a_question_is_not_asked(server: ModelServer) -> None:
+    port = int(server.url.rpartition(":")[2])
+    body = json.dumps({"messages": [{"role": "user", "content": [{"text": CALL}]}]}).encode()
+    head = f"POST /model/{LITE}/converse HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    for sent in (0, 3, len(head) - 3, len(head), len(head) + 1, len(head + body) - 1):
+        assert sent_and_answered(port, (head + body)[:sent]) == b""
+    assert server.calls.listed() == []
+    assert sent_and_answered(port, head + body).startswith(b"HTTP/1.1 200")
 
 
 def test_a_stop_while_a_client_is_connected_but_silent_does_not_hang() -> None:
