@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from local import faults
@@ -23,6 +24,7 @@ from local.sockets.connections import Connections
 from local.sockets.controls import SocketControls
 
 Body = dict[str, Any]
+T = TypeVar("T")
 
 
 class Controls:
@@ -75,6 +77,8 @@ class Controls:
             "POST mappings/disable": lambda body: self._switch(body, on=False),
             "GET schedules": lambda _: {"schedules": self._sources.schedules.describe()},
             "POST schedules/run": self._run_schedules,
+            "POST schedules/enable": lambda body: self._switch_schedules(body, on=True),
+            "POST schedules/disable": lambda body: self._switch_schedules(body, on=False),
             "POST kill": self._kill,
             "POST freeze": self._freeze,
             "POST thaw": self._thaw,
@@ -219,16 +223,23 @@ class Controls:
         return {"mappings": [mapping.describe() for mapping in mappings]}
 
     def _run_schedules(self, body: Body) -> Any:
+        runs = self._with_schedules(body, self._sources.schedules.run_each)
+        shown = [{"schedule": schedule, **vars(outcome), "ok": outcome.ok} for schedule, outcome in runs]
+        first = next((one for one in shown if not one["ok"]), shown[0])
+        return first if len(shown) == 1 else {**first, "runs": shown}
+
+    def _switch_schedules(self, body: Body, *, on: bool) -> Any:
+        self._with_schedules(body, partial(self._sources.schedules.switch, on=on))
+        return {"schedules": self._sources.schedules.describe()}
+
+    def _with_schedules(self, body: Body, do: Callable[[str, str], T]) -> T:
         wanted = body.get("schedule", "")
         if not isinstance(wanted, str):
             raise BadRequestError(f"schedule must be a logical id, or a part of an Input, not {wanted!r}")
         try:
-            runs = self._sources.schedules.run_each(self._role(body), wanted)
+            return do(self._role(body), wanted)
         except LookupError as error:
             raise BadRequestError(str(error)) from error
-        shown = [{"schedule": schedule, **vars(outcome), "ok": outcome.ok} for schedule, outcome in runs]
-        first = next((one for one in shown if not one["ok"]), shown[0])
-        return first if len(shown) == 1 else {**first, "runs": shown}
 
     def _role(self, body: Body) -> str:
         name = body.get("function")

@@ -77,6 +77,7 @@ class Schedules:
         self._deliver = deliver
         self._exercise = exercise
         self._stopping = threading.Event()
+        self._firing = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="schedules", daemon=True)
 
     def start(self) -> None:
@@ -98,13 +99,25 @@ class Schedules:
 
     def run_each(self, role: str, wanted: str = "") -> list[tuple[str, Invocation]]:
         """The same, with each schedule's logical id and outcome. LookupError if there is none."""
+        return [(one.logical_id, self._invoke_now(role, one)) for one in self._chosen(role, wanted)]
+
+    def switch(self, role: str, wanted: str = "", *, on: bool) -> None:
+        """Their State from now on; what would have fired while they were disabled never does. Chosen as by `run`."""
+        chosen = self._chosen(role, wanted)
+        with self._firing:
+            for schedule in chosen:
+                schedule.enabled = on
+                schedule.skip_to(self._now())
+        self._bell.ring()
+
+    def _chosen(self, role: str, wanted: str) -> list[Schedule]:
         own = [schedule for schedule in self.schedules if self._role(schedule) == role]
         chosen = [one for one in own if wanted in (one.logical_id, "") or wanted in one.target.get("Input", "")]
         if not chosen:
             named = f" is called {wanted}, or has that in its Input" if wanted else ""
             known = [one.logical_id for one in own]
             raise LookupError(f"no schedule with the target {role}{named}; there are {known}")
-        return [(one.logical_id, self._invoke_now(role, one)) for one in chosen]
+        return chosen
 
     def _invoke_now(self, role: str, schedule: Schedule) -> Invocation:
         self._asks_to_invoke(schedule)
@@ -128,14 +141,17 @@ class Schedules:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            now = self._now()
-            for schedule in self.schedules:
-                if schedule.enabled and schedule.due is not None and schedule.due <= now:
-                    self._fire(schedule, schedule.due)
-                    schedule.skip_to(now)
+            with self._firing:
+                self._fire_all(self._now())
             moments = [schedule.due for schedule in self.schedules if schedule.enabled and schedule.due is not None]
             wait_s = (min(moments) - self._now()).total_seconds() if moments else 60.0
             self._bell.wait(max(0.0, min(wait_s, 60.0)))
+
+    def _fire_all(self, now: datetime) -> None:
+        for schedule in self.schedules:
+            if schedule.enabled and schedule.due is not None and schedule.due <= now:
+                self._fire(schedule, schedule.due)
+                schedule.skip_to(now)
 
     def _fire(self, schedule: Schedule, moment: datetime) -> None:
         event = schedule.event(moment)

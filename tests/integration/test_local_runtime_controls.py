@@ -184,7 +184,9 @@ def test_function_may_be_named_by_its_arn(runtime):
     assert control(runtime, "POST", "resume", {"function": arn}).json["function"] == "work"
 
 
-@pytest.mark.parametrize("name", ["pause", "resume", "mappings/disable", "schedules/run", "freeze", "concurrency"])
+@pytest.mark.parametrize(
+    "name", ["pause", "resume", "mappings/disable", "schedules/run", "schedules/disable", "freeze", "concurrency"]
+)
 def test_unknown_function_is_a_400_that_lists_the_known(runtime, name):
     answer = control(runtime, "POST", name, {"function": "nobody"})
     assert answer.status == 400
@@ -279,6 +281,20 @@ def test_schedule_that_is_not_there_is_a_400(runtime, wanted):
     answer = control(runtime, "POST", "schedules/run", {"function": "sweep", "schedule": wanted})
     assert answer.status == 400
     assert "schedule" in answer.json["message"]
+
+
+def test_disabled_schedules_fire_when_asked_only_and_make_up_for_nothing(runtime):
+    runtime.functions.history.clear()
+    listed = control(runtime, "POST", "schedules/disable", {"function": "sweep", "schedule": "drift"}).json["schedules"]
+    assert [one["schedule"] for one in listed if not one["enabled"]] == ["SweepDrift"]
+    runtime.clock.advance(2 * 86_400 + 1)
+    eventually(lambda: len(parts_of(runtime, "sweep")) == 2)
+    assert control(runtime, "POST", "schedules/run", {"function": "sweep", "schedule": "drift"}).json["ok"]
+    control(runtime, "POST", "schedules/enable", {"function": "sweep"})
+    assert sorted(map(str, parts_of(runtime, "sweep"))) == sorted(PARTS)
+    runtime.clock.advance(2 * 86_400 + 1)
+    eventually(lambda: len(parts_of(runtime, "sweep")) == 6)
+    assert sorted(map(str, parts_of(runtime, "sweep"))) == sorted([*PARTS, *PARTS])
 
 
 def test_schedules_are_listed_with_their_input(runtime):

@@ -1,4 +1,5 @@
-"""A stack whose tasks are those of this folder beside the shipped ones, and time that passes as fast as it may."""
+"""A stack whose tasks are those of this folder beside the shipped ones, and time that passes as fast as it may.
+Nothing sweeps by itself: what a test looks at, a schedule's own sweep might have taken up, or have in hand."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from typing import Any
 
 from lambdas.adapters.attributes import from_item
 from lambdas.contracts.names import OPEN, PENDING, PROCESSING
-from tests.e2e.target import PATIENCE_S, ROOT, LocalStack, Target, eventually
+from tests.e2e.target import PATIENCE_S, ROOT, LocalStack, Target
 
 HAND_OVER_AGE = timedelta(seconds=120)
 TASKS = Path(__file__).with_name("tasks")
@@ -37,6 +38,7 @@ def running(folder: Path, *settings: str) -> Iterator[LiveStack]:
     local = LocalStack("--code", str(code), *(["--settings", *settings] if settings else []))
     try:
         target = local.ready()
+        target.control("POST", "schedules/disable", {"function": "sweep"})
         yield LiveStack(target.api, target.outputs, target.aws, target.model, code=code)
     finally:
         local.end()
@@ -53,27 +55,19 @@ class LiveStack(Target):
         return from_item(self.record(job_id))
 
     def sweep(self) -> dict[str, Any]:
-        """One sweep of what is stuck, now; what it says that it did. The schedule's own one may be under way."""
-        return eventually(self._sweep, lambda swept: swept["state"] == "DONE")
-
-    def _sweep(self) -> dict[str, Any]:
+        """One sweep of what is stuck, now; what it says that it did."""
         outcome = self.control("POST", "schedules/run", {"function": "sweep", "schedule": "stuck"})
         assert outcome["ok"], outcome
         result: dict[str, Any] = outcome["result"]
+        assert result["parts"]["stuck"]["state"] == "DONE", result
         return {"complete": result["complete"], **result["parts"]["stuck"]}
 
     def busy(self, *functions: str) -> bool:
         running = self.control("GET", "invocations")["running"]
         return any(running[function] for function in functions or running)
 
-    def letters(self, queue: str = "WorkDlqUrl") -> list[dict[str, Any]]:
-        """As they lie there when no sweep looks through them, which hides them from others."""
-        eventually(lambda: self.busy("sweep"), lambda busy: not busy)
-        return super().letters(queue)
-
     def empty(self, queue: str) -> list[dict[str, Any]]:
-        """Take all that is visible off a queue; a sweep that looks through it hides some."""
-        eventually(lambda: self.busy("sweep"), lambda busy: not busy)
+        """Take all that is visible off a queue."""
         url, found = self.outputs[queue], list[dict[str, Any]]()
         while messages := self.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", []):
             found += messages
@@ -96,7 +90,7 @@ class LiveStack(Target):
         self.script()
         self.purge("WorkQueueUrl")
         self.control("DELETE", "faults")
-        for function in ("accept", "query", "control", "dispatch", "worker", "sweep"):
+        for function in ("accept", "query", "control", "dispatch", "worker", "ingest"):
             self.control("POST", "resume", {"function": function})
         self.control("POST", "concurrency", {"function": "worker", "maximum": 5})
 

@@ -49,7 +49,7 @@ def bursts() -> Iterator[list[Burst]]:
     try:
         target = local.ready()
         target.control("POST", "concurrency", {"function": "worker", "maximum": WORKERS})
-        target.control("POST", "pause", {"function": "sweep"})  # on a slow machine its time comes, and it keeps books
+        target.control("POST", "schedules/disable", {"function": "sweep"})  # on a slow machine it keeps books too
         yield [burst(target, local.pid, number, size) for number, size in enumerate(BURSTS)]
     finally:
         local.end()
