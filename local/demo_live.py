@@ -25,9 +25,9 @@ from neverdrop_client import (
 )
 
 INSTRUCTIONS = "Write it to the crew's families."
-PACED = {"match": INSTRUCTIONS, "delta_chars": 5, "frame_s": 0.02}  # a model does not say it all at once
-CUT_AFTER = 4  # pieces
-DELIVERY_S = 30.0
+PACED = {"match": INSTRUCTIONS, "delta_chars": 5, "frame_s": 0.03}  # a model does not say it all at once
+CUT_AFTER = 2  # pieces
+DELIVERY_S = 120.0
 # models that take their time, each another one: how each analysis begins to say what it is for
 SLOW = [
     {"match": f"</document>\nYou {words}", "delay_s": delay_s}
@@ -56,7 +56,7 @@ def stream(console: Console, runtime: Runtime, client: Client, transcript: str) 
             if len(texts) == CUT_AFTER:
                 cut = _cut(console, runtime)
     demand(cut == 1 and len(texts) > CUT_AFTER, "the answer was all there before its connection could be cut")
-    console.print(f"\n\n  {len(texts)} pieces, none twice and none missing: behind the {CUT_AFTER}th the connection")
+    console.print(f"\n\n  {len(texts)} pieces, none twice and none missing: after {CUT_AFTER} of them the connection")
     console.print("  was cut, and the client came back with another ticket.")
     console.print("  Together they are the stored result")
 
