@@ -17,7 +17,7 @@ from local.stack.place import ACCOUNT, REGION
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 _CACHE = REPOSITORY / ".build" / "local"
-_KEPT = 8
+_KEPT = 16  # the tests need ten, at one time or another
 
 
 class SynthesisError(Exception):

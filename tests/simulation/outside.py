@@ -33,8 +33,7 @@ class Outside(Watch):
         super().__init__(runtime)
         for name, secret in SECRETS.items():
             runtime.put_secret(name, secret)
-        for schedule in runtime.sources.schedules.schedules:
-            schedule.enabled = False
+        runtime.sources.schedules.switch("sweep", on=False)
 
     # --- events ----------------------------------------------------------------------------------------------
 

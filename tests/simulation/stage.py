@@ -32,8 +32,7 @@ class Stage(Watch):
         super().__init__(runtime)
         self.threads = ThreadPoolExecutor(24, "stage")
         self.inbox = self._subscribe()
-        for schedule in runtime.sources.schedules.schedules:
-            schedule.enabled = False
+        runtime.sources.schedules.switch("sweep", on=False)
 
     def reset(self) -> None:
         """No fault, no script, everything switched on, nobody frozen: as it was in the beginning."""
