@@ -106,8 +106,9 @@ class Schedules:
         chosen = self._chosen(role, wanted)
         with self._firing:
             for schedule in chosen:
+                if on and not schedule.enabled:
+                    schedule.skip_to(self._now())
                 schedule.enabled = on
-                schedule.skip_to(self._now())
         self._bell.ring()
 
     def _chosen(self, role: str, wanted: str) -> list[Schedule]:

@@ -283,7 +283,7 @@ def test_schedule_that_is_not_there_is_a_400(runtime, wanted):
     assert "schedule" in answer.json["message"]
 
 
-def test_disabled_schedules_fire_when_asked_only_and_make_up_for_nothing(runtime):
+def test_disabled_schedules_fire_when_asked_only_until_they_are_enabled(runtime):
     runtime.functions.history.clear()
     listed = control(runtime, "POST", "schedules/disable", {"function": "sweep", "schedule": "drift"}).json["schedules"]
     assert [one["schedule"] for one in listed if not one["enabled"]] == ["SweepDrift"]
